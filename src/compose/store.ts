@@ -35,14 +35,18 @@ class OwnerMismatch extends Error {
 }
 
 /**
- * Another user's WAL file would stop the service, so only the owner of the file (or of its folder) may go on.
+ * Another user's WAL file would stop the service, so only the owner of the file may go on. A file that root
+ * makes in the folder of somebody else would stop it as well.
  */
 export function requireOwner(path: string): void {
-  const owner = (statSync(path, absent) ?? statSync(dirname(path), absent))?.uid
+  const file = statSync(path, absent)
+  const owner = (file ?? statSync(dirname(path), absent))?.uid
   const user = process.getuid?.()
   if (owner === undefined || user === undefined || owner === user) return
+  if (file === undefined && user !== 0) return // its group may write there
+  const what = file === undefined ? 'the folder of the database' : 'the database'
   throw new OwnerMismatch(
-    `the database belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
+    `${what} belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
   )
 }
 

@@ -29,7 +29,9 @@ export function readFeedback(reader: Reader, { listens }: { readonly listens: bo
   }
 }
 
-/** A command opens no listener, and may not be allowed to read the keys: it only describes them. */
+/**
+ * A command only shows these settings. It may not be allowed to read the keys, so their faults are ignored.
+ */
 function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
   const isDescribed = given.mode === 'command'
   const reader = isDescribed

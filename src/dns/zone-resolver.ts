@@ -32,7 +32,7 @@ const serversMax = 2
 const generalMax = 3
 const aliasesMax = 3
 
-/** A zone could name any other as its server, to have the operator's own network asked. */
+/** Only public addresses are asked: a zone could name a server in the operator's own network. */
 const isOutside = (address: string): boolean => isIPv4(address) && !isPrivateAddress(address)
 
 export class ZoneResolver {

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readLines } from './report-lines.ts'
 import { readProse } from './report-prose.ts'
 
 /** The rows of a mail, whose header is read as `readReport` reads it. */
 function prose(header: Readonly<Record<string, string>>, ...body: string[]) {
   const text = [...Object.entries(header).map(([name, value]) => `${name}: ${value}`), '', ...body].join('\n')
-  assert.ok([...readLines(text)].length > 0)
   return readProse(new Map(Object.entries(header)), text)
 }
 const daemon = { from: 'MAILER-DAEMON@mx.example.com', subject: 'failure notice' }

@@ -130,7 +130,7 @@ const grown: [PosternEvent, string, number?][] = [
   ],
 ]
 for (const [event, series, by = 1] of grown)
-  test(`${event.kind} is counted by ${series}`, async () => {
+  test(`${event.kind} ${'result' in event ? event.result : ''} is counted by ${series}`, async () => {
     const seen = await countAll(event)
     assert.equal(seen.get(`postern_${series}`), by)
   })

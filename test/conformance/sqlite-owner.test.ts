@@ -23,7 +23,7 @@ test('another user than the file’s owner is refused', {
     assert.equal(code, 1, args.join(' '))
     assert.match(
       err,
-      /^postern: the database belongs to user 12345 and this is user 0: run the command [^\n]*\n$/,
+      /^postern: the (?:folder of the )?database belongs to user 12345 and this is user 0: run the command [^\n]*\n$/,
     )
   }
   for (const args of [

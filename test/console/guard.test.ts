@@ -231,6 +231,9 @@ test('a session ends: by signing out, by an admin, when its person is disabled, 
   for (const expected of [200, 200, 303]) {
     other.advance(5 * hourMs)
     assert.equal((await left.get('/', { 'postern-refresh': 'yes' })).status, expected)
+    const stream = await left.get('/live?topic=service')
+    assert.equal(stream.status, expected === 200 ? 200 : 401)
+    await stream.body?.cancel()
   }
 })
 
@@ -244,7 +247,7 @@ test('all other sessions can be ended where there is another one', async (t) => 
   assert.equal(await offersIt(), true)
   const ended = await visitor.post('/settings/sessions/others/end')
   assert.equal(ended.headers.get('location'), '/settings/sessions?done=sessions_ended')
-  assert.equal((await visitor.get('/')).status, 200, 'the own session goes on')
+  assert.equal((await visitor.get('/')).status, 200, 'the current session continues')
   assert.equal(await offersIt(), false)
 })
 

@@ -34,11 +34,15 @@ test('a relay that stops appears on an open overview and goes again; typing and 
   await page.goto(at)
   await page.waitForSelector('#live >> text=Live')
   assert.match(String(await page.textContent('#attention')), /Sending normally/)
+  const refresh = page.waitForRequest(
+    (request) => request.url() === `${at}/` && request.resourceType() === 'fetch',
+  )
   await page.fill('#find', 'half an addr')
   await page.click('#charts summary >> nth=0')
   proxy.cut()
   await service.post(validBody())
   await page.waitForSelector('#attention >> text=No relay answers')
+  assert.equal((await refresh).headers()['postern-refresh'], 'yes', 'it does not extend the session')
   assert.equal(await page.inputValue('#find'), 'half an addr')
   assert.equal(await page.evaluate('document.activeElement.tagName'), 'SUMMARY')
   assert.equal(await page.evaluate("document.querySelector('#charts details').open"), true)

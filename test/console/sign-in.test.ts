@@ -355,7 +355,7 @@ test('what a browser keeps between leaving and coming back is gone afterwards', 
   assert.equal(kept.at(-1), '')
 })
 
-test('a provider that is down is said so, and asked again', async (t) => {
+test('an OpenID provider that is down is reported, and asked again', async (t) => {
   const [port, providerPort] = [await freePort(), await freePort()]
   const at = `http://127.0.0.1:${port}`
   const issuer = `http://127.0.0.1:${providerPort}`
@@ -367,7 +367,9 @@ test('a provider that is down is said so, and asked again', async (t) => {
   const cameBack = await fetch(`${start}/callback?code=x&state=s`, {
     headers: { accept: 'text/html', cookie },
   })
-  for (const text of [(await follow(start)).text, await cameBack.text()])
+  const left = await follow(start)
+  assert.deepEqual([left.status, cameBack.status], [403, 403])
+  for (const text of [left.text, await cameBack.text()])
     assert.match(text, /The OpenID provider does not answer/)
   const { user } = await startOpenIdProvider(t, `${start}/callback`, providerPort)
   user.groups = ['postern-admins']

@@ -27,7 +27,7 @@ import { eventually } from '../support/wait.ts'
 const env = await serveEnvironment({ after })
 await newAcme(env)
 
-test('apply changes nothing but after the right answer', async (t) => {
+test('apply changes nothing unless the answer is yes', async (t) => {
   const path = join(temporaryFolder(t), 'apps.yaml')
   writeFileSync(path, '- slug: asked\n  name: Asked\n  from: { name: Asked, address: auth@asked.test }\n')
   const exists = async () => (await postern(env, ['app', 'show', 'asked'])).code === 0
@@ -48,7 +48,7 @@ test('apply makes the database that is not there yet; a dry run makes none', asy
   assert.equal((await postern(fresh, ['app', 'show', 'first'])).code, 0)
 })
 
-test('suppressions are cleared after the right answer alone', async () => {
+test('suppressions are cleared only after a yes', async () => {
   await postern(env, ['suppression', 'add', 'ada@example.com', '--app', 'acme'])
   const clear = ['suppression', 'clear', '--app', 'acme']
   const count = async () => (await posternJson<unknown[]>(env, ['suppression', 'list'])).length

@@ -286,7 +286,6 @@ test('an app without links cannot send a test email, and the answer says what to
   assert.match(ran.err, /postern app update linkless --allow-url/)
 })
 
-/** Starts a command and resolves with how it ended. */
 test('dev mode that cannot make its key ends by itself, with the reason', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
   mkdirSync(join(cwd, '.postern', 'demo-key'), { recursive: true })

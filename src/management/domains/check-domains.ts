@@ -2,33 +2,40 @@
 import type { App } from '../../domain/app/app.ts'
 import { isReservedDomain } from '../../domain/delivery/reserved-domain.ts'
 import type { Finding } from '../../store/store.ts'
-import { checkAppDomain, type DomainParts, findDomain } from './domain-subject.ts'
+import { checkAppDomain, type DomainParts, findDomain, findDomains } from './domain-subject.ts'
 
-/** The domains that are checked; the others have to be asked for. */
+/** The domains that are checked, and of each the envelopes; the others have to be asked for. */
 const domainsMax = 20
+const envelopesMax = 3
 
 /**
- * One finding for each domain, and for each domain of its envelopes. It fails if a line does; other lines are
- * named.
+ * One finding for each domain, or for each kind of envelope that its apps have. It fails if any line fails;
+ * its detail names all lines that are not ok.
  */
 export async function checkDomains(parts: DomainParts): Promise<Finding[]> {
   const apps = (await parts.store.listApps()).filter(({ status }) => status === 'active')
-  const nameEnvelope = ({ settings }: App) => settings.envelopeFrom?.split('@').at(-1) ?? ''
-  const subjects = new Map(apps.map((app) => [`${findDomain(app)} ${nameEnvelope(app)}`, app]))
-  const checked = [...subjects.values()].filter((app) => !isReservedDomain(findDomain(app)))
-  return Promise.all(
-    checked.slice(0, domainsMax).map(async (app) => {
-      const lines = await checkAppDomain(app, parts)
-      const noted = lines.filter(({ result }) => result !== 'ok')
-      const detail = noted.map(({ check, message }) => `${check.replace('_', ' ')}: ${message}`).join(' ')
-      return {
-        check: `domain ${findDomain(app)}`,
-        ok: noted.every(({ result }) => result !== 'fail'),
-        detail:
-          detail === ''
-            ? 'keys, SPF, DMARC and MX are right'
-            : `${detail} "postern domain check ${app.slug}" shows the records.`,
-      }
+  const subjects = new Map(apps.map((app) => [JSON.stringify(findDomains(app, parts)), app]))
+  const byDomain = Map.groupBy(subjects.values(), findDomain)
+  const domains = [...byDomain].filter(([domain]) => !isReservedDomain(domain)).slice(0, domainsMax)
+  const checks = domains.flatMap(([domain, ofDomain]) =>
+    ofDomain.slice(0, envelopesMax).map((app) => {
+      const check = ofDomain.length === 1 ? `domain ${domain}` : `domain ${domain} (${app.slug})`
+      return judgeDomain(check, app, parts)
     }),
   )
+  return Promise.all(checks)
+}
+
+async function judgeDomain(check: string, app: App, parts: DomainParts): Promise<Finding> {
+  const lines = await checkAppDomain(app, parts)
+  const noted = lines.filter(({ result }) => result !== 'ok')
+  const detail = noted.map((line) => `${line.check.replace('_', ' ')}: ${line.message}`).join(' ')
+  return {
+    check,
+    ok: noted.every(({ result }) => result !== 'fail'),
+    detail:
+      detail === ''
+        ? 'keys, SPF, DMARC and MX are right'
+        : `${detail} "postern domain check ${app.slug}" shows the records.`,
+  }
 }

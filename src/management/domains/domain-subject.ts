@@ -17,18 +17,24 @@ export async function checkAppDomain(app: App, parts: DomainParts): Promise<read
   return checkDomain(newSubject(app, keys, parts), parts.newLookup())
 }
 
-function newSubject(
+/** The domain of an app's mail, of its envelopes, and of the address that bounces go to. */
+export function findDomains(
   app: App,
-  keys: readonly SigningKey[],
-  { bounceAddress, relayTraits }: DomainParts,
-): DomainSubject {
+  { bounceAddress, relayTraits }: Pick<DomainParts, 'bounceAddress' | 'relayTraits'>,
+): Pick<DomainSubject, 'domain' | 'envelopeDomain' | 'bounceDomain'> {
   const { envelopeFrom } = app.settings
   const bounce = (envelopeFrom as EmailAddress | undefined) ?? bounceAddress
-  const { include, rewrites } = relayTraits
   return {
     domain: findDomain(app),
     envelopeDomain: findEnvelopeDomain(app, bounce, relayTraits),
     bounceDomain: bounce === null ? null : readDomain(bounce),
+  }
+}
+
+function newSubject(app: App, keys: readonly SigningKey[], parts: DomainParts): DomainSubject {
+  const { include, rewrites } = parts.relayTraits
+  return {
+    ...findDomains(app, parts),
     // A relay that composes the message sends no signature of ours.
     keys: rewrites === 'all' ? [] : keys,
     include,

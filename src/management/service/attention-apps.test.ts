@@ -20,13 +20,13 @@ test('mail that a disabled app holds is counted, also what was deferred before',
   assert.match(stop?.message ?? '', / 4 emails from 1 app are waiting/, 'held mail does not wait for a relay')
 })
 
-test('the first link that expires is said only while it lives', () => {
+test('the first expiry is shown only while it is in the future', () => {
   const nodes = [node({ relays: [relay('r1', false)] })]
   const [found] = attentionTo({ nodes, depth: 3, firstExpiresAt: ago(240) })
   assert.match(found?.message ?? '', /3 emails are waiting\. Sending/)
 })
 
-test('entries that are valid no longer are named', () => {
+test('entries that are no longer valid are named', () => {
   const settings = {
     ...acme.settings,
     allowedUrls: ['https://app.acme.test', 'nonsense'],
@@ -37,7 +37,7 @@ test('entries that are valid no longer are named', () => {
   assert.match(found?.message ?? '', /refused: nonsense, x y\. Replace or remove them/)
 })
 
-test('a check that fails is said, but for one that a stop explains already', () => {
+test('a failed check is reported unless a stop explains it', () => {
   const findings = [
     { check: 'worker', ok: false, detail: 'mail has waited' },
     { check: 'clock', ok: true, detail: 'right' },

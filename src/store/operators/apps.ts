@@ -127,7 +127,7 @@ function* findApp({ prefix }: ScriptContext, idOrSlug: string): Script<App | nul
 }
 
 function* findAppBySlug({ prefix }: ScriptContext, slug: string): Script<App | null> {
-  if (slug.includes('\0')) return null // PostgreSQL refuses a statement with one
+  if (slug.includes('\0')) return null // PostgreSQL rejects text with NUL
   const text = `select * from ${prefix}app where slug = $1 and status <> 'deleted'`
   return yield* readOne({ text, values: [slug] }, toApp)
 }

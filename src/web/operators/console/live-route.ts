@@ -10,7 +10,7 @@ export function addLive(
 ): void {
   pages.addHook('preClose', async () => streams.close())
   pages.get<{ Querystring: { topic?: unknown } }>('/live', async (request, reply) => {
-    const signedIn = await readSession(request)
+    const signedIn = await readSession(request, { notes: false })
     if (signedIn === null)
       return sendError(reply, 401, { code: 'not_signed_in', message: 'Sign in to the console first.' })
     const { access, session } = signedIn

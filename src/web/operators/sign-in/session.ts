@@ -17,7 +17,7 @@ export type SignedIn = { readonly access: Access; readonly session: SessionRecor
 /** Reads the session of a request; null if nobody is signed in. */
 export type ReadSession = (
   request: FastifyRequest,
-  /** Pass `notes: false` for checks that the server makes itself: like a refresh, they extend no session. */
+  /** Pass `notes: false` for checks that the server makes itself; they do not extend the session. */
   options?: { readonly notes: boolean },
 ) => Promise<SignedIn | null>
 
@@ -69,7 +69,8 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
     const session = hash === null ? null : await store.findSession(hash)
     if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now()))
       return null
-    const isRefresh = request.headers['postern-refresh'] !== undefined
+    // Neither do the refreshes of a page that is left open.
+    const isRefresh = request.method === 'GET' && request.headers['postern-refresh'] !== undefined
     if (notes && !isRefresh) uses.note(session.id, session.seenAt)
     return { access: toAccess(session, request.id), session }
   }

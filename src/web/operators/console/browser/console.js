@@ -95,7 +95,7 @@ const listOpen = (region) =>
 
 /** Throws the text to show if the page cannot be fetched. */
 async function refresh() {
-  const headers = { accept: 'text/html', 'postern-refresh': 'yes' } // this is no use of the session
+  const headers = { accept: 'text/html', 'postern-refresh': 'yes' } // it does not extend the session
   const answer = await fetch(location.href, { headers })
   if (answer.redirected) throw new Error('Signed out: reload the page')
   if (!answer.ok) throw new Error(`Not updated since ${new Date().toISOString().slice(11, 19)}Z`)

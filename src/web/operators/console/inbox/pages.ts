@@ -1,6 +1,5 @@
 /** The inbox: the list with its search beside one email with its link, its parts and its attempts. */
 import { type CapturedEmail, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
-import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-type-names.ts'
@@ -111,14 +110,11 @@ const refusalsShown = 5
 
 async function readRefusals(get: Visit['get']) {
   const { slugs } = await get('app.names', {})
-  const all: (Answer<'refusal.list'>['items'][number] & { slug: string })[] = []
-  for (const slug of Object.values(slugs))
-    all.push(
-      ...(await get('refusal.list', { params: { app: slug } })).items.map((refusal) => ({
-        ...refusal,
-        slug,
-      })),
-    )
+  const ofApp = async (slug: string) => {
+    const { items } = await get('refusal.list', { params: { app: slug } })
+    return items.map((refusal) => ({ ...refusal, slug }))
+  }
+  const all = (await Promise.all(Object.values(slugs).map(ofApp))).flat()
   return all.toSorted((a, b) => (a.at < b.at ? 1 : -1)).slice(0, refusalsShown)
 }
 
