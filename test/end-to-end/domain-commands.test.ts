@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newAcme, postern, posternJson, serveEnvironment } from '../support/cli.ts'
-import { startFaultyServer } from '../support/dns-server.ts'
+import { startNameServer } from '../support/dns-server.ts'
 
 const env = await serveEnvironment({ after })
 await newAcme(env)
@@ -57,7 +57,7 @@ test('the check says for each record that DNS did not answer, and is no failure 
 })
 
 test('a domain without records fails the check, and a key without its record is not activated', async (t) => {
-  const { server } = await startFaultyServer(t, 'absence')
+  const { server } = await startNameServer(t, 'absence')
   const asking = { ...env, POSTERN_DNS_SERVERS: server }
   const checked = await postern(asking, ['domain', 'check', 'acme'])
   assert.equal(checked.code, 1)

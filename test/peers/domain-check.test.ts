@@ -9,7 +9,7 @@ import { ZoneResolver, type ZoneResolverOptions } from '../../src/dns/zone-resol
 import { formatDkimRecord, quoteRecord } from '../../src/domain/dns/dkim-record.ts'
 import { judgeSpf } from '../../src/domain/dns/spf.ts'
 import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
-import { startFaultyServer } from '../support/dns-server.ts'
+import { startNameServer } from '../support/dns-server.ts'
 import { lacking } from '../support/installed.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { nsd, startNsd } from '../support/nsd.ts'
@@ -191,7 +191,7 @@ test('a key is activated once its record is in DNS, and not before', { skip }, a
 
 for (const fault of ['SERVFAIL', 'silence'] as const)
   test(`servers that answer with ${fault}: at most 60 queries, an end in time, and no verdict`, async (t) => {
-    const faulty = await startFaultyServer(t, fault)
+    const faulty = await startNameServer(t, fault)
     const keys = Array.from({ length: 10 }, (_, n) => ({ ...key, selector: `p${n}` }))
     const change = { keys, bounceDomain: 'b.deep.test', envelopeDomain: '1.2.3.4.5.6.7.8.9.test' }
     const lines = await check('a.b.c.d.e.f.g.h.i.test', change, { servers: [faulty.server], withinMs: 300 })
@@ -203,7 +203,7 @@ for (const fault of ['SERVFAIL', 'silence'] as const)
 test('a check ends with its time, whatever a query waits for, and asks nothing after it', {
   timeout: 30_000,
 }, async (t) => {
-  const silent = await startFaultyServer(t, 'silence')
+  const silent = await startNameServer(t, 'silence')
   const options = { servers: [silent.server], withinMs: 300, timeoutMs: 120_000 }
   const { lookup } = new ZoneResolver(options)
   const late = { kind: 'unknown', reason: 'no time is left' }
@@ -213,7 +213,7 @@ test('a check ends with its time, whatever a query waits for, and asks nothing a
 })
 
 test('one check asks 60 times at most', async (t) => {
-  const faulty = await startFaultyServer(t, 'SERVFAIL')
+  const faulty = await startNameServer(t, 'SERVFAIL')
   const { lookup } = new ZoneResolver({ servers: [faulty.server] })
   const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => lookup(`n${n}.test`, 'TXT')))
   assert.equal(faulty.count(), 60)
@@ -221,20 +221,20 @@ test('one check asks 60 times at most', async (t) => {
 })
 
 test('three silent resolvers get no more queries than one; a lost query is asked again', async (t) => {
-  const silent = await Promise.all([1, 2, 3].map(() => startFaultyServer(t, 'silence')))
+  const silent = await Promise.all([1, 2, 3].map(() => startNameServer(t, 'silence')))
   const { lookup } = new ZoneResolver({ servers: silent.map(({ server }) => server), timeoutMs: 100 })
   await Promise.all(Array.from({ length: 40 }, (_, n) => lookup(`n${n}.test`, 'TXT')))
   assert.deepEqual(
     silent.map(({ count }) => count()),
     [40, 20, 0],
   )
-  const lossy = await startFaultyServer(t, 'loss')
+  const lossy = await startNameServer(t, 'loss')
   const patient = new ZoneResolver({ servers: [lossy.server], timeoutMs: 100 })
   assert.deepEqual(await patient.lookup('a.test', 'TXT'), { kind: 'absent' })
 })
 
 test('no name makes a look-up fail with an exception', async (t) => {
-  const { server: general } = await startFaultyServer(t, 'SERVFAIL')
+  const { server: general } = await startNameServer(t, 'SERVFAIL')
   const long = `${'a.'.repeat(200)}test`
   for (const name of [
     '',

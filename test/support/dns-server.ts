@@ -1,12 +1,18 @@
-/**
- * A name server without names: it fails, says nothing, says that there is no such name, or loses the first
- * query. It counts what it is asked.
- */
+/** A name server on a socket, for faults that real servers have too. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { atEnd, type Scope } from './temporary.ts'
 
-export async function startFaultyServer(scope: Scope, fault: 'SERVFAIL' | 'silence' | 'absence' | 'loss') {
+type Fault = 'SERVFAIL' | 'silence' | 'absence' | 'emptiness' | 'loss'
+
+/** NOERROR without a record is the answer for a name that has records of another type. */
+const codes: Readonly<Record<Fault, number>> = { SERVFAIL: 2, silence: 2, absence: 3, emptiness: 0, loss: 3 }
+
+/**
+ * A name server without records: it fails, says nothing, says that there is no such name or record, or loses
+ * the first query. It counts what it is asked.
+ */
+export async function startNameServer(scope: Scope, fault: Fault) {
   const socket = createSocket('udp4')
   const state = { queries: 0 }
   socket.on('message', (query, { address, port }) => {
@@ -14,7 +20,7 @@ export async function startFaultyServer(scope: Scope, fault: 'SERVFAIL' | 'silen
     if (fault === 'silence' || (fault === 'loss' && state.queries === 1)) return
     const answer = Buffer.from(query)
     answer[2] = 0x80 | (query[2] ?? 0) // a response
-    answer[3] = fault === 'SERVFAIL' ? 2 : 3 // or NXDOMAIN
+    answer[3] = codes[fault]
     socket.send(answer, port, address)
   })
   socket.bind(0, '127.0.0.1')
