@@ -6,7 +6,7 @@
 import { toBounceAddress } from '../src/domain/delivery/reference.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import type { Store } from '../src/store/store.ts'
-import { freePort } from '../test/support/postfix.ts'
+import { freePort } from '../test/support/ports.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import type { LoopResult } from './loop.ts'
 import { comparedTable, report, type Table } from './measure.ts'

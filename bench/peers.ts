@@ -6,7 +6,7 @@
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { freePort } from '../test/support/postfix.ts'
+import { freePort } from '../test/support/ports.ts'
 import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts'
 import { eventually } from '../test/support/wait.ts'
 import { drainRound } from './drain.ts'

@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { lacking } from '../../test/support/installed.ts'
 import { findNode20 } from '../../test/support/node20.ts'
-import { freePort } from '../../test/support/postfix.ts'
+import { freePort } from '../../test/support/ports.ts'
 import { atEnd, temporaryFolder } from '../../test/support/temporary.ts'
 import { eventually } from '../../test/support/wait.ts'
 

@@ -3,7 +3,6 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pg from 'pg'
 import { newId } from '../../src/domain/id.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import {
@@ -16,7 +15,7 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { operator } from '../support/operator.ts'
-import { postgresUrl, runSql, schemaOf, startPostgres } from '../support/postgres.ts'
+import { openClient, postgresUrl, runSql, schemaOf, startPostgres } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -83,9 +82,7 @@ test('a person who is disabled while the OpenID provider answers gets no session
     })
   const first = await signIn()
   assert.ok(first !== 'disabled')
-  const other = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await other.connect()
-  atEnd(t, () => other.end())
+  const other = await openClient(t, url)
   const { id } = first.person
   await other.query(`begin; update "${schema}".person set disabled_at = 1 where person_id = '${id}'`)
   const again = signIn()
@@ -105,9 +102,7 @@ test('a change that a deadlock ended is made once more', async (t) => {
   const store = await openAt(t, url)
   const schema = schemaOf(url)
   const { person, session } = await signInSomebody(store)
-  const other = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await other.connect()
-  atEnd(t, () => other.end())
+  const other = await openClient(t, url)
   await other.query("set deadlock_timeout = '1min'; begin") // the store's transaction is the one that is ended
   await other.query(`select from "${schema}".session where session_id = '${session.id}' for update`)
   const disabled = store.updatePerson(person.id, { disabled: true }, operator) // locks the person, waits for the session

@@ -4,7 +4,6 @@ import { chmodSync, chownSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
@@ -20,6 +19,7 @@ import { listEmails, operator } from '../support/operator.ts'
 import {
   cutSessions,
   makeCluster,
+  openClient,
   postgresUrl,
   runSql,
   schemaOf,
@@ -247,9 +247,7 @@ test('an app is deleted after the requests under way for it, so that none of its
   const { app } = await newSender(store, 'a')
   await store.updateApp(app.id, { status: 'disabled' }, operator)
   const schema = schemaOf(url)
-  const underWay = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await underWay.connect()
-  atEnd(t, () => underWay.end())
+  const underWay = await openClient(t, url)
   const lock = `select from "${schema}".app_lock where app_id = '${app.id}' for update`
   await underWay.query('begin')
   assert.equal((await underWay.query(lock)).rowCount, 1)
@@ -266,9 +264,7 @@ test('a request that waits behind one that hangs is given up after the time of a
   const sender = await newSender(store, 'a')
   await store.enqueue(request(store, sender))
   const schema = schemaOf(url)
-  const holding = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await holding.connect()
-  atEnd(t, () => holding.end())
+  const holding = await openClient(t, url)
   await holding.query(`begin; select from "${schema}".app_lock where app_id = '${sender.app.id}' for update`)
   const hangs = assert.rejects(store.enqueue(request(store, sender)), { name: 'StoreUnavailable' })
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".%'`
@@ -282,9 +278,7 @@ test('a key that an operator is changing holds up no request, and one made meanw
   const store = await openAt(t, url)
   const sender = await newSender(store, 'a')
   const schema = schemaOf(url)
-  const changing = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await changing.connect()
-  atEnd(t, () => changing.end())
+  const changing = await openClient(t, url)
   await changing.query(
     `begin; select from "${schema}".delivery_key where key_id = '${sender.keyId}' for update`,
   )
@@ -332,9 +326,7 @@ test('a database that would not keep what it is given is refused', async (t) => 
 
 /** Holds the table `app`, so that every look-up of an app waits. Returns the end of it. */
 async function lockApps(t: TestContext, url: string): Promise<() => Promise<unknown>> {
-  const holder = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await holder.connect()
-  atEnd(t, () => holder.end())
+  const holder = await openClient(t, url)
   await holder.query(`begin; lock table "${schemaOf(url)}".app in access exclusive mode`)
   return () => holder.query('rollback')
 }

@@ -3,15 +3,14 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
-import pg from 'pg'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { missingForMs, sessionLockClass } from '../../src/store/postgres/queue/missing-sessions.ts'
 import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { pgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
-import { freePort } from '../support/postfix.ts'
-import { cutSessions, postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
+import { freePort } from '../support/ports.ts'
+import { cutSessions, openClient, postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -53,9 +52,7 @@ test('the mail of a worker that closed its session is taken back, with a line in
   const [held] = claims
   assert.ok(held && areLeasesValid())
   assert.deepEqual((await other.claimDue(anything)).claims, [])
-  const stranger = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-  await stranger.connect()
-  atEnd(t, () => stranger.end())
+  const stranger = await openClient(t, url)
   const [id] = await sessionIds(url)
   await stranger.query('select pg_advisory_lock($1, $2)', [sessionLockClass + 1, id])
   await one.close()
@@ -183,9 +180,7 @@ for (const [what, statement, fail] of [
     await other.enqueue(request(other, sender))
     const [own] = (await claimOnceDue(other)).claims
     assert.ok(held && own)
-    const blocker = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
-    await blocker.connect()
-    atEnd(t, () => blocker.end())
+    const blocker = await openClient(t, url)
     await blocker.query(`begin; lock table "${schemaOf(url)}".queue in access exclusive mode`)
     const failing = assert.rejects(async () => fail(other, own), { name: 'StoreUnavailable' })
     const cut = `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { passkeysMax } from '../../src/domain/bounds.ts'
 import type { PersonId } from '../../src/domain/id.ts'
@@ -13,6 +12,7 @@ import { consoleAt, cookieOf, newCode, newVisitor, signIn, useSession } from '..
 import { chromium, lacking } from '../support/installed.ts'
 import { client, type Forgery, follow, startOpenIdProvider } from '../support/openid-provider.ts'
 import { operator } from '../support/operator.ts'
+import { freePort } from '../support/ports.ts'
 import { newSender, startTestService } from '../support/service.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -375,11 +375,3 @@ test('an OpenID provider that is down is reported, and asked again', async (t) =
   user.groups = ['postern-admins']
   assert.equal((await follow(start)).status, 200)
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

@@ -9,6 +9,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-k
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import { startApiServer } from '../support/api-server.ts'
 import {
+  devListeners,
   newAcme,
   postern,
   posternJson,
@@ -19,7 +20,7 @@ import {
   startPostern,
 } from '../support/cli.ts'
 import { operator } from '../support/operator.ts'
-import { freePort } from '../support/postfix.ts'
+import { freePort } from '../support/ports.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -175,12 +176,7 @@ test('serve says which of its settings it does not know', async (t) => {
 
 test('dev mode says whether mail is sent, and keeps its files out of the repository', async (t) => {
   const relay = await startSmtpServer(t)
-  const listen = {
-    ...Object.fromEntries(
-      ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
-    ),
-    POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}`, // the base URL names the port
-  }
+  const listen = await devListeners()
   for (const [more, sending, inbox] of [
     [{}, /nothing is sent/, /Inbox +http/],
     [

@@ -18,7 +18,7 @@ import {
   startServe,
   viaApi,
 } from '../support/cli.ts'
-import { freePort } from '../support/postfix.ts'
+import { freePort } from '../support/ports.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'

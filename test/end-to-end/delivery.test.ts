@@ -14,7 +14,7 @@ import type { App } from '../../src/domain/app/app.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { Claim } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
-import { freePort } from '../support/postfix.ts'
+import { freePort } from '../support/ports.ts'
 import {
   newTestRelay,
   relayTo,

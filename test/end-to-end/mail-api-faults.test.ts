@@ -7,7 +7,7 @@ import { checkRelay } from '../../src/management/service/check-relay.ts'
 import {
   accepting,
   accounts,
-  describe,
+  describeSubmission,
   type Provider,
   startApi,
   submit,
@@ -52,14 +52,14 @@ function flood(response: Parameters<Answering>[1], status: number): void {
 for (const [name, answering, meaning] of hostile)
   test(`a server that answers with ${name}: ${meaning}`, async (t) => {
     const { asked, config } = await startApi(t, 'postmark', answering, { tls: true })
-    assert.equal(describe(await submit(config)), meaning)
+    assert.equal(describeSubmission(await submit(config)), meaning)
     assert.equal(asked.length, 1)
   })
 
 for (const provider of ['gmail', 'ses', 'resend'] as const)
   test(`${provider}: a proxy’s page with status 200 is not an acceptance`, async (t) => {
     const { config } = await startApi(t, provider, (_, r) => void r.writeHead(200).end('<html>'))
-    assert.equal(describe(await submit(config)), 'message ambiguous')
+    assert.equal(describeSubmission(await submit(config)), 'message ambiguous')
   })
 
 test('an answer counts that comes after the link has expired: the message was handed over before', async (t) => {
@@ -67,7 +67,7 @@ test('an answer counts that comes after the link has expired: the message was ha
   const { config } = await startApi(t, 'postmark', (_, response) => {
     setTimeout(() => accepting.postmark(response), lifeMs + 100)
   })
-  assert.equal(describe(await submit(config, lifeMs)), 'accepted')
+  assert.equal(describeSubmission(await submit(config, lifeMs)), 'accepted')
 })
 
 for (const [name, answering, meaning] of [
@@ -79,7 +79,7 @@ for (const [name, answering, meaning] of [
     const url = answering === null ? 'http://127.0.0.1:1/token' : (await startApiServer(t, answering)).url
     assert.ok(config.address.protocol === 'https')
     const address = { ...config.address, account: accounts.graph(url) }
-    assert.equal(describe(await submit({ ...config, address })), meaning)
+    assert.equal(describeSubmission(await submit({ ...config, address })), meaning)
     assert.equal(asked.length, 0)
   })
 
@@ -88,7 +88,7 @@ test('a link that expires while the token server is asked ends the email, and is
   const mute = await startApiServer(t, () => {})
   assert.ok(config.address.protocol === 'https')
   const address = { ...config.address, account: accounts.graph(mute.url) }
-  assert.equal(describe(await submit({ ...config, address }, 300)), 'expired')
+  assert.equal(describeSubmission(await submit({ ...config, address }, 300)), 'expired')
 })
 
 test('a Resend account without a verified domain fails the check', async (t) => {
@@ -138,7 +138,7 @@ test('a key that a request cannot carry is the relay’s fault, and leaves no co
   assert.ok(config.address.protocol === 'https' && config.address.account.provider === 'resend')
   const account = { ...config.address.account, key: 're_\u200bKEY' }
   const relay = newTestRelay({ ...config, address: { ...config.address, account } })
-  assert.equal(describe(await submitTo(relay)), 'relay lasting')
+  assert.equal(describeSubmission(await submitTo(relay)), 'relay lasting')
   assert.deepEqual([relay.connections().connecting, relay.connections().busy], [0, 0])
 })
 
@@ -161,9 +161,9 @@ test('a certificate that is not trusted, and a server that is not there: nothing
   const { asked, close, config } = await startApi(t, 'postmark', () => {}, { tls: true })
   assert.ok(config.address.protocol === 'https')
   const { ca: _ca, ...untrusting } = config.address
-  assert.equal(describe(await submit({ ...config, address: untrusting })), 'relay lasting')
+  assert.equal(describeSubmission(await submit({ ...config, address: untrusting })), 'relay lasting')
   close()
-  assert.equal(describe(await submit(config)), 'relay')
+  assert.equal(describeSubmission(await submit(config)), 'relay')
   assert.equal(asked.length, 0)
 })
 
@@ -180,7 +180,7 @@ test('a relay that is closed while it waits for the answer: the record says why,
   assert.deepEqual(countConnections(relay), { connecting: 0, open: 1, busy: 1 })
   relay.close()
   const ended = await submission
-  assert.equal(describe(ended), 'message ambiguous')
+  assert.equal(describeSubmission(ended), 'message ambiguous')
   assert.equal(ended.kind === 'failed' && ended.reply.text, 'the worker stopped')
 })
 

@@ -10,7 +10,7 @@ import { checkRelay } from '../../src/management/service/check-relay.ts'
 import {
   accepting,
   accounts,
-  describe,
+  describeSubmission,
   type Provider,
   providers,
   startApi,
@@ -248,7 +248,7 @@ const meanings: [provider: Provider, name: string, answering: Answering, meaning
 for (const [provider, name, answering, meaning] of meanings)
   test(`${provider}, ${name}: ${meaning}`, async (t) => {
     const { config } = await startApi(t, provider, answering)
-    assert.equal(describe(await submit(config)), meaning)
+    assert.equal(describeSubmission(await submit(config)), meaning)
   })
 
 test('Resend is asked again at once with the same bytes when no answer came, and sends one email', async (t) => {
@@ -261,7 +261,7 @@ test('Resend is asked again at once with the same bytes when no answer came, and
     if (count === 1) return void response.destroy()
     sendJson(response, 200, { id: 'r1' })
   })
-  assert.equal(describe(await submit(config)), 'accepted')
+  assert.equal(describeSubmission(await submit(config)), 'accepted')
   assert.equal(asked.length, 2)
   assert.equal(asked[0]?.body, asked[1]?.body)
   assert.equal(sent.size, 1)
@@ -275,8 +275,8 @@ test('a token that is refused is replaced once; a second refusal is the relay’
   const relay = newTestRelay(config)
   atEnd(t, () => relay.close())
   const clearance = () => ({ deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
-  assert.equal(describe(await relay.submit(testMessage(), clearance())), 'relay lasting')
-  assert.equal(describe(await relay.submit(testMessage(), clearance())), 'accepted')
+  assert.equal(describeSubmission(await relay.submit(testMessage(), clearance())), 'relay lasting')
+  assert.equal(describeSubmission(await relay.submit(testMessage(), clearance())), 'accepted')
   assert.deepEqual([asked.length, tokens.asked.length], [2, 2])
 })
 

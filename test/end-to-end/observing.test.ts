@@ -15,7 +15,7 @@ import { databaseAt, engine, testDatabase } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
-import { freePort } from '../support/postfix.ts'
+import { freePort } from '../support/ports.ts'
 import { postgresUrl, schemaOf } from '../support/postgres.ts'
 import { promtool } from '../support/prometheus.ts'
 import {

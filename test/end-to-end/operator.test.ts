@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import {
+  devListeners,
   onlyHere,
   postern,
   posternJson,
@@ -12,7 +13,7 @@ import {
   startPostern,
   viaApi,
 } from '../support/cli.ts'
-import { freePort } from '../support/postfix.ts'
+import { freePort } from '../support/ports.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -289,13 +290,7 @@ test('an app without links cannot send a test email, and the answer says what to
 test('dev mode that cannot make its key ends by itself, with the reason', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
   mkdirSync(join(cwd, '.postern', 'demo-key'), { recursive: true })
-  const ports = Object.fromEntries(
-    ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
-  )
-  const dev = startPostern(t, ['dev'], {
-    cwd,
-    env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
-  })
+  const dev = startPostern(t, ['dev'], { cwd, env: await devListeners() })
   assert.deepEqual(await dev.ended, [1, null])
   assert.match(dev.output(), /EISDIR/)
 })
@@ -319,13 +314,7 @@ test('the doctor fails for a misspelt setting', async (t) => {
 
 test('the doctor knows dev mode', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
-  const ports = Object.fromEntries(
-    ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
-  )
-  const dev = startPostern(t, ['dev'], {
-    cwd,
-    env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
-  })
+  const dev = startPostern(t, ['dev'], { cwd, env: await devListeners() })
   const curl = await eventually(() => /^curl .*$/m.exec(dev.output())?.[0])
   const url = /curl (\S+)/.exec(curl)?.[1] ?? ''
   const key = /Bearer (pst_\w+)/.exec(curl)?.[1]

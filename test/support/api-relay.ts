@@ -70,7 +70,7 @@ export function submitTo(relay: ReturnType<typeof newTestRelay>, lifeMs = 60_000
 }
 
 /** The end of a submission, with the flags of a failure. */
-export const describe = (submission: Submission): string => {
+export const describeSubmission = (submission: Submission): string => {
   if (submission.kind !== 'failed') return submission.kind
   const { ambiguous, lasting, permanent, retryAfterMs, scope } = submission.failureClass
   const flags = [

@@ -14,6 +14,7 @@ import { composeCommands } from '../../src/compose/commands.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { testDatabaseUrl } from './database.ts'
+import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const checkout = [process.execPath, fileURLToPath(new URL('../../bin/postern.js', import.meta.url))]
@@ -160,6 +161,15 @@ export async function runProcess(
   })
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, out, err }
+}
+
+/** The ports of a dev mode beside others. */
+export async function devListeners(): Promise<Variables> {
+  const names = ['API', 'OPS', 'CONSOLE', 'HOOKS']
+  return {
+    ...Object.fromEntries(names.map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0'])),
+    POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}`, // the base URL names the port
+  }
 }
 
 /** Starts a command in a process of its own, which ends with the scope. */

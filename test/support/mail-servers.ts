@@ -3,7 +3,8 @@
  * relays mail for acme.test and its subdomains to `homePort`, and all other mail to `nextPort`; so a
  * report about a message from there arrives at `homePort`.
  */
-import { freePort, isListening } from './postfix.ts'
+import { freePort } from './ports.ts'
+import { isListening } from './postfix.ts'
 import type { Scope } from './temporary.ts'
 import { lackingPackage, startInThrowAwayRoot } from './throw-away-root.ts'
 import { eventually } from './wait.ts'

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from './postfix.ts'
+import { freePort } from './ports.ts'
 import { canConnect } from './postgres.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'

@@ -1,8 +1,9 @@
 /** A real Postfix in its own folder. It takes mail on a free port and relays all of it to another port. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const services = `
@@ -22,15 +23,6 @@ proxymap unix - - n - - proxymap
 tlsmgr unix - - n 1000? 1 tlsmgr
 postlog unix-dgram n - n - 1 postlogd
 `
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await new Promise<number>((resolve) =>
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
-  )
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 export const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {

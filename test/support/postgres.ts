@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { sessionLockClass } from '../../src/store/postgres/queue/missing-sessions.ts'
-import { freePort } from './postfix.ts'
+import { freePort } from './ports.ts'
 import { atEnd, type Scope } from './temporary.ts'
 import { eventually } from './wait.ts'
 
@@ -160,6 +160,14 @@ export const startPostgres = (
   scope: Scope,
   more: Readonly<Record<string, string>> = {},
 ): Promise<PostgresServer> => startCluster(scope, makeCluster(scope), more)
+
+/** A session of its own, without the schema of a URL. */
+export async function openClient(scope: Scope, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await client.connect()
+  atEnd(scope, () => client.end())
+  return client
+}
 
 /** Runs statements on their own connection. */
 export async function runSql<Row = Record<string, unknown>>(url: string, text: string): Promise<Row[]> {

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { operator } from '../../../test/support/operator.ts'
 import { startTestService, testSettings } from '../../../test/support/service.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { combineTraits, plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
+import { plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import { formatDkimRecord } from '../../domain/dns/dkim-record.ts'
 import type { Lookup } from '../../domain/dns/lookup.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -95,19 +95,4 @@ test('the records that a domain needs follow from the relays, the bounce address
   const byRelay = await checks(partsWith({ rewrites: 'all', envelope: 'relay', include: null }))
   assert.equal(spfOf(byRelay), undefined, 'the envelope is the relay’s')
   assert.ok(!byRelay.some((name) => name.startsWith('dkim')), 'and so is the message')
-})
-
-test('several relays together have what the strictest of them needs', () => {
-  const [all, dates] = [
-    { rewrites: 'all', envelope: 'relay', include: null },
-    { rewrites: 'dates', envelope: 'from', include: 'amazonses.com' },
-  ] as const
-  assert.deepEqual(combineTraits([]), plainRelay)
-  assert.deepEqual(combineTraits([all, all]), all)
-  assert.deepEqual(combineTraits([all, dates]), {
-    rewrites: 'dates',
-    envelope: 'from',
-    include: 'amazonses.com',
-  })
-  assert.deepEqual(combineTraits([plainRelay, dates]), { ...dates, envelope: 'bounce' })
 })
