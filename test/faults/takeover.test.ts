@@ -131,7 +131,11 @@ test('row 30: a worker paused beyond its lease sends nothing, and its outcome is
   assert.equal(relay.messages.length, 1)
   // With `data` as a function, `transcript` would record the paused worker's message as commands.
   assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
-  const shown = await posternJson<{ state: string; attempts: number }>(env, ['email', 'show', id])
+  // The other worker records its outcome a moment after the relay has the message.
+  const shown = await eventually(async () => {
+    const email = await posternJson<{ state: string; attempts: number }>(env, ['email', 'show', id])
+    return email.state === 'sending' ? null : email
+  })
   assert.deepEqual([shown.state, shown.attempts], ['delivered', 1])
 })
 
