@@ -16,8 +16,8 @@ import {
   runProcess,
   serveEnvironment,
   serveHere,
-  spawnServe,
   startPostern,
+  type Variables,
 } from '../support/cli.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
@@ -151,42 +151,38 @@ test('a process that has one role alone listens for nothing else', async (t) => 
   assert.deepEqual(await roles('console'), ['console', 'ops'])
 })
 
-test('a service that cannot listen says why, and ends, whichever of its ports it is', async (t) => {
+test('a service that cannot listen says why, and leaves no listener behind, whichever of its ports it is', async (t) => {
   const relay = await startSmtpServer(t)
-  const own = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
+  const api = `127.0.0.1:${await freePort()}`
+  const own = {
+    ...(await serveEnvironment(t)),
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+    POSTERN_API_LISTEN: api,
+    POSTERN_LOG_LEVEL: 'silent',
+  }
   await assert.rejects(
-    spawnServe(t, { ...own, POSTERN_CONSOLE_LISTEN: `127.0.0.1:${relay.port}` }),
-    /is in use, .* choose another port with POSTERN_CONSOLE_LISTEN\n$/,
+    serveHere(t, { ...own, POSTERN_CONSOLE_LISTEN: `127.0.0.1:${relay.port}` }),
+    /is in use, .* choose another port with POSTERN_CONSOLE_LISTEN$/,
   )
-  const elsewhere = spawnServe(t, { ...own, POSTERN_API_LISTEN: '192.0.2.1:0' })
+  await assert.rejects(fetch(`http://${api}/v1/email`), 'the API, which had started, has stopped')
   await assert.rejects(
-    elsewhere,
+    serveHere(t, { ...own, POSTERN_CONSOLE_LISTEN: '192.0.2.1:0' }),
     (error: Error) => /EADDRNOTAVAIL/.test(error.message) && !/in use/.test(error.message),
   )
 })
 
 test('serve says which of its settings it does not know', async (t) => {
-  const serve = await spawnServe(t, {
-    ...(await serveEnvironment(t)),
-    POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
-    POSTERN_API_LISTNE: `127.0.0.1:${await freePort()}`,
-  })
-  assert.match(serve.output(), /POSTERN_API_LISTNE.*POSTERN_API_LISTEN/)
+  const { POSTERN_DATABASE_URL: _, ...incomplete } = await serveEnvironment(t)
+  const { code, err } = await postern({ ...incomplete, POSTERN_API_LISTNE: '127.0.0.1:1' }, ['serve'])
+  assert.equal(code, 1)
+  assert.match(err, /^postern: POSTERN_API_LISTNE.*POSTERN_API_LISTEN/)
 })
 
 test('dev mode says whether mail is sent, and keeps its files out of the repository', async (t) => {
   const relay = await startSmtpServer(t)
-  const listen = await devListeners()
-  for (const [more, sending, inbox] of [
-    [{}, /nothing is sent/, /Inbox +http/],
-    [
-      { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` },
-      /POSTERN_SMTP_URL is set: emails are sent to their real recipients/,
-      /Inbox +none/,
-    ],
-  ] as const) {
+  const run = async (more: Variables, sending: RegExp, inbox: RegExp) => {
     const folder = temporaryFolder(t)
-    const dev = startPostern(t, ['dev'], { cwd: folder, env: { ...listen, ...more } })
+    const dev = startPostern(t, ['dev'], { cwd: folder, env: { ...(await devListeners()), ...more } })
     await eventually(() => dev.output().includes('Stop with Ctrl-C'))
     assert.match(dev.output(), sending)
     assert.match(dev.output(), inbox)
@@ -194,4 +190,13 @@ test('dev mode says whether mail is sent, and keeps its files out of the reposit
     dev.child.kill('SIGINT')
     assert.deepEqual(await dev.ended, [0, null])
   }
+  const POSTERN_SMTP_URL = `smtp://127.0.0.1:${relay.port}`
+  await Promise.all([
+    run({}, /nothing is sent/, /Inbox +http/),
+    run(
+      { POSTERN_SMTP_URL },
+      /POSTERN_SMTP_URL is set: emails are sent to their real recipients/,
+      /Inbox +none/,
+    ),
+  ])
 })
