@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { defaultSettings } from '../../domain/app/settings.ts'
-import type { Reference } from '../../domain/delivery/reference.ts'
-import { type AppId, newId } from '../../domain/id.ts'
-import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { languageTags } from '../../templates/locales/language-files.ts'
-import { MessageComposer, type MessageInput } from './compose-message.ts'
+import { MessageComposer, type MessageInput } from '../../src/delivery/message/compose-message.ts'
+import { defaultSettings } from '../../src/domain/app/settings.ts'
+import type { Reference } from '../../src/domain/delivery/reference.ts'
+import { type AppId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { languageTags } from '../../src/templates/locales/language-files.ts'
 
 const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
 const newInput = (id: AppId, locale: string): MessageInput => ({
