@@ -1,7 +1,6 @@
 /** Hostile clients of the bounce listener: none is served without bound, and proper ones come through. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,12 +10,10 @@ import { reportMax } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { BounceListener, type BounceListenerOptions } from '../../src/feedback/bounce-listener.ts'
-import { onlyHere, startServe } from '../support/cli.ts'
-import { freePort } from '../support/ports.ts'
 import { writeReport } from '../support/reports.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
-import { type Dialogue, handReport, openDialogue } from '../support/smtp-dialogue.ts'
+import { beginData, handReport, openDialogue } from '../support/smtp-dialogue.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -65,15 +62,6 @@ const state = async (id: EmailId) => (await store.findEmail(id))?.state
 
 const file = (name: string) => fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
 const tls = { certFile: file('cert'), keyFile: file('key') }
-
-/** Opens a message to this address. */
-async function beginData(port: number, to: string, localAddress?: string): Promise<Dialogue> {
-  const dialogue = await openDialogue(port, localAddress)
-  await dialogue.ehlo()
-  for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA'])
-    assert.match(await dialogue.say(command), /^[23]/)
-  return dialogue
-}
 
 test('of 1,000 clients at once 50 are served, and a report is taken when they are gone', async (t) => {
   // Long enough for all 1,000 to connect before the first of the 50 times out.
@@ -247,34 +235,3 @@ test('NUL bytes, long lines and long commands: a report among them counts, and n
   assert.equal(await state(email.id), 'bounced')
   assert.ok(!events.includes('bug'))
 })
-
-test(
-  'twenty clients that make many small pieces of the largest message take little memory',
-  onlyHere,
-  async (t) => {
-    const port = await freePort()
-    const { child } = await startServe(t, {
-      POSTERN_ROLES: 'feedback',
-      POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`,
-      POSTERN_BOUNCE_ADDRESS: bounceAddress,
-    })
-    const readPeakMiB = () =>
-      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
-    const beforeMiB = readPeakMiB()
-    // Each doubled dot ends a piece. The messages stay open, so that all are held at once. As lists of their
-    // pieces they took 26 MiB each.
-    const clients = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => beginData(port, bounceAddress, `127.0.3.${1 + n}`)),
-    )
-    const text = '..\r\n'.repeat(reportMax / 3 - 100)
-    await Promise.all(clients.map(({ socket }) => new Promise((resolve) => socket.write(text, resolve))))
-    const replies = await Promise.all(clients.map(({ say }) => say('.')))
-    assert.ok(
-      replies.every((reply) => reply.startsWith('250')),
-      replies.join(),
-    )
-    const grownMiB = readPeakMiB() - beforeMiB
-    t.diagnostic(`${Math.round(beforeMiB)} MiB, and ${Math.round(grownMiB)} more`)
-    assert.ok(grownMiB < 160, `${grownMiB} MiB more`)
-  },
-)

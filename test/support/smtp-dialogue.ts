@@ -1,4 +1,5 @@
 /** A client of SMTP servers that says one command at a time. */
+import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { eventually } from './wait.ts'
 
@@ -52,4 +53,13 @@ export async function handReport(
     rcpt.startsWith('250') && (await say('DATA')).startsWith('354') ? await say(`${report}\r\n.`) : rcpt
   socket.end()
   return last
+}
+
+/** Opens a message to this address. */
+export async function beginData(port: number, to: string, localAddress?: string): Promise<Dialogue> {
+  const dialogue = await openDialogue(port, localAddress)
+  await dialogue.ehlo()
+  for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA'])
+    assert.match(await dialogue.say(command), /^[23]/)
+  return dialogue
 }
