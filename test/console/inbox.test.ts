@@ -325,3 +325,17 @@ test('a hundred wait, the next is refused, and a client that leaves makes room',
   const statuses = (await stopped).map((each) => (each.status === 'fulfilled' ? each.value.status : 'lost'))
   assert.deepEqual([...new Set(statuses)], [404], 'a stop ends each wait with an answer')
 })
+
+test('the last refused requests of all apps are shown, however many apps there are', async (t) => {
+  const dev = await startTestService(t)
+  const senders = []
+  for (let n = 0; n < 7; n++) senders.push(await newSender(dev, `many-${n}`))
+  for (const { key } of senders)
+    await dev.post(validBody({ to: 'not an address' }), { authorization: `Bearer ${key}` })
+  for (const { app } of senders)
+    await eventually(async () => (await dev.store.listRefusals(app.id)).length === 1)
+  const page = await (await fetch(`${dev.urls.inbox}/inbox`)).text()
+  const shown = [...page.matchAll(/many-(\d) ·/g)].map(([, n]) => Number(n))
+  assert.equal(shown.length, 5)
+  assert.ok(shown.includes(6) && !shown.includes(0), shown.join())
+})

@@ -217,6 +217,8 @@ test('a payload is read from a file, and one that is none is refused', onlyHere,
   assert.match((await checkFile()).err, /cannot read/)
   writeFileSync(file, '{')
   assert.match((await checkFile()).err, /not valid JSON/)
+  writeFileSync(file, JSON.stringify({ note: 'ö'.repeat(40_000) })) // 80,000 bytes
+  assert.match((await checkFile()).err, /the payload has more than 64,512 bytes/)
   writeFileSync(file, JSON.stringify(findSystem('kratos')?.sample('recovery_invalid')))
   const notice = await checkFile()
   assert.deepEqual(

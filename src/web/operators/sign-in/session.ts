@@ -69,7 +69,7 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
     const session = hash === null ? null : await store.findSession(hash)
     if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now()))
       return null
-    // Neither do the refreshes of a page that is left open.
+    // The refreshes of a page that is left open extend no session either.
     const isRefresh = request.method === 'GET' && request.headers['postern-refresh'] !== undefined
     if (notes && !isRefresh) uses.note(session.id, session.seenAt)
     return { access: toAccess(session, request.id), session }
