@@ -23,4 +23,6 @@ export type ServiceContext = {
   readonly isReady: () => boolean
   /** True once requests are refused. */
   readonly isStopping: () => boolean
+  /** Whether an address may be that of a reverse proxy, which carries all clients in its connections. */
+  readonly isProxy: (address: string) => boolean
 }

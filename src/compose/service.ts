@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Config, ConfigError } from '../config/parse-config.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
+import { isPrivateNetwork } from '../domain/client-network.ts'
 import { newId } from '../domain/id.ts'
 import { BounceListener } from '../feedback/bounce-listener.ts'
 import { EventStream } from '../observe/events.ts'
@@ -30,6 +31,8 @@ export type ServiceOptions = StoreOptions & {
   readonly version: string
   readonly random?: () => number
   readonly log?: Logger
+  /** Which addresses may be a reverse proxy's; those of private networks unless given. */
+  readonly isProxy?: ServiceContext['isProxy']
 }
 
 type StopOptions = {
@@ -73,6 +76,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     version: options.version,
     isReady: () => state.ready,
     isStopping: () => state.stopping,
+    isProxy: options.isProxy ?? isPrivateNetwork,
   }
   const urls: { -readonly [Name in keyof Urls]: string } = {}
   const started: Part[] = []
@@ -150,13 +154,16 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
   return [ops, recorder, webhooks, delivery, listeners].filter((part): part is Part => part != null)
 }
 
-function composeBounces({ config, events, store }: ServiceContext, urls: { bounce?: string }): Part[] {
+function composeBounces(
+  { config, events, isProxy, store }: ServiceContext,
+  urls: { bounce?: string },
+): Part[] {
   const { bounce, bounceAddress } = config
   if (bounce === null) return []
   const { ring } = config
   const listener = new BounceListener(
     { store, emit: events.emit, sealRecipient: recipientSealer(ring) },
-    { ...bounce, bounceAddress },
+    { ...bounce, bounceAddress, isProxy },
   )
   return [
     {

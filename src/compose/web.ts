@@ -8,7 +8,7 @@ import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
 import { type FeedbackDeps, newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
-import type { ListenAddress } from '../web/http/listener.ts'
+import type { ListenAddress, ListenerDeps } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newConsoleListener } from '../web/operators/listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
@@ -25,7 +25,7 @@ export type ListenerPart = {
 
 /** In the order in which they start. */
 export function composeListeners(context: ServiceContext, delivery: Delivery | null): ListenerPart[] {
-  const { config, events, store } = context
+  const { config, events, isProxy, store } = context
   const { emit } = events
   const { ring, roles, linksBaseUrl: baseUrl } = config
   const listeners: ListenerPart[] = [
@@ -36,7 +36,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
   if (roles.has('links') && baseUrl !== null) {
     listeners.push({
       name: 'links',
-      listener: newLinksListener({ store, ring, baseUrl, emit }),
+      listener: newLinksListener({ store, ring, baseUrl, emit, isProxy }),
       address: config.links,
     })
   }
@@ -46,7 +46,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
     const { address, keys } = config.feedback
     const { isStopping } = context
     const seal: FeedbackDeps['sealRecipient'] = recipientSealer(ring)
-    const deps = { store, emit, keys, isStopping, sealRecipient: seal }
+    const deps = { store, emit, keys, isProxy, isStopping, sealRecipient: seal }
     listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
   }
   const { console: address, consoleUrl } = config
@@ -56,7 +56,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
 }
 
 function composeConsole(
-  { config, events, hints, store, version }: ServiceContext,
+  { config, events, hints, isProxy, store, version }: ServiceContext,
   delivery: Delivery | null,
   consoleUrl: string,
 ): FastifyInstance {
@@ -77,6 +77,7 @@ function composeConsole(
     oidc,
     inbox: captured === null ? null : { captured, hints },
     isDev,
+    isProxy,
   })
 }
 
@@ -89,9 +90,10 @@ function composeHooks(context: ServiceContext, delivery: Delivery | null): Fasti
   return newHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
 }
 
-function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps {
-  const { config, events, isStopping, random, store, webhooks } = context
+function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps & ListenerDeps {
+  const { config, events, isProxy, isStopping, random, store, webhooks } = context
   return {
+    isProxy,
     store,
     random,
     isStopping,

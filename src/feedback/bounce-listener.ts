@@ -5,14 +5,17 @@
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { reportMax } from '../domain/bounds.ts'
-import { bareAddress, toClientNetwork } from '../domain/client-network.ts'
+import { isPrivateNetwork, toClientAddress } from '../domain/client-network.ts'
+import { ConnectionLimits } from '../domain/connection-limits.ts'
 import { findReferences } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { StoreUnavailable } from '../store/store.ts'
-import { readReport } from './read-report.ts'
-import { matchReport, type ReportDeps, recordReport } from './record-report.ts'
+import { readReferences, readReport } from './read-report.ts'
+import { matchReport, noMatch, type ReportDeps, type ReportMatch, recordReport } from './record-report.ts'
+import { ReportRates } from './report-rates.ts'
 
 export type BounceListenerOptions = {
   readonly address: { readonly host: string; readonly port: number }
@@ -21,6 +24,8 @@ export type BounceListenerOptions = {
   /** Complaints, which know no address of an email, come to this one. */
   readonly bounceAddress: EmailAddress | null
   readonly times?: Times
+  /** Whether an address may be that of a proxy; `isPrivateNetwork` unless given. */
+  readonly isProxy?: (address: string) => boolean
 }
 
 type Times = {
@@ -30,11 +35,8 @@ type Times = {
 }
 
 const usualTimes: Times = { stepMs: 60_000, sessionMs: 120_000 }
-const clientsMax = 50
-/** Connections, with those that were refused and are not closed yet; more are closed at once. */
-const connectionsMax = 4 * clientsMax
-/** From one network, which cannot keep others out then. A mail server opens fewer. */
-const connectionsOfOneMax = clientsMax / 2
+/** Each may hold a report of 512 KiB. */
+const connectionsMax = 50
 /** Bytes of a command line. */
 const commandMax = 2048
 /** When the service stops, sessions in progress get this long to end. */
@@ -46,7 +48,8 @@ const refuse = (responseCode: number, text: string): Error => Object.assign(new 
 
 const noMailbox = refuse(550, '5.1.1 There is no such bounce address here')
 const oneRecipient = refuse(452, '4.5.3 One recipient a message')
-const tooMany = refuse(421, '4.7.0 Too many recipients that do not exist')
+const tooMany = refuse(421, '4.7.0 Too many refused recipients')
+const tooMuch = refuse(451, '4.7.0 Too much mail from your network; try again later')
 const tooLarge = refuse(552, '5.3.4 The report is larger than 512 KiB')
 const notNow = refuse(451, '4.3.0 The report cannot be recorded now; try again later')
 
@@ -55,18 +58,22 @@ export class BounceListener {
   readonly #options: BounceListenerOptions
   readonly #server: SMTPServer
   readonly #refused = new WeakMap<SMTPServerSession, number>()
-  /** The connections of each network; some may have closed. */
-  readonly #networks = new Map<string, WeakRef<Socket>[]>()
+  readonly #limits: ConnectionLimits<Socket>
+  readonly #rates: { readonly ofAnybody: ReportRates; readonly ofReferences: ReportRates }
+  #lastTurn = Promise.resolve()
+  /** The socket of each session, by the client's address and port. */
+  readonly #sockets = new Map<string, WeakRef<Socket>>()
 
   constructor(deps: ReportDeps, options: BounceListenerOptions) {
     this.#deps = deps
     this.#options = options
-    const { times = usualTimes, tls } = options
+    const { isProxy = isPrivateNetwork, times = usualTimes, tls } = options
+    this.#limits = new ConnectionLimits(connectionsMax, isProxy)
+    this.#rates = { ofAnybody: new ReportRates(isProxy), ofReferences: new ReportRates(isProxy) }
     this.#server = new SMTPServer({
       name: 'postern',
       banner: 'reports about emails',
       size: reportMax,
-      maxClients: clientsMax,
       maxCommandLength: commandMax,
       socketTimeout: times.stepMs,
       closeTimeout: closeMs,
@@ -77,12 +84,19 @@ export class BounceListener {
       disabledCommands: ['AUTH', ...(tls === null ? ['STARTTLS'] : [])],
       logger: false,
       ...(tls !== null && { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }),
-      onRcptTo: ({ address }, session, done) => done(this.#judgeRecipient(address, session)),
-      onData: (stream, session, done) => void this.#take(stream, session).then(() => done(), done),
+      onMailFrom: (_address, session, done) => {
+        this.#touch(session)
+        done()
+      },
+      onRcptTo: ({ address }, session, done) => {
+        this.#touch(session)
+        done(this.#judgeRecipient(address, session))
+      },
+      onData: (stream, session, done) => void this.#work(stream, session).then(() => done(), done),
+      onClose: (session) => this.#forget(nameSession(session)),
     })
     this.#server.on('error', () => {}) // a client that is gone; without a listener it would be thrown
     const server = this.#server.server as Server
-    server.maxConnections = connectionsMax
     server.on('connection', (socket: Socket) => this.#limit(socket, times.sessionMs))
   }
 
@@ -103,56 +117,83 @@ export class BounceListener {
     return new Promise((resolve) => this.#server.close(() => resolve()))
   }
 
-  /** Bounds the time of a session, and the connections of its network. */
+  /** Bounds the time of a session, and the connections of its networks. */
   #limit(socket: Socket, sessionMs: number): void {
-    const network = toClientNetwork(bareAddress(socket.remoteAddress ?? ''))
-    const open = this.#listOpen(network)
-    if (open.length >= connectionsOfOneMax) {
-      socket.destroy()
+    const session = new WeakRef(socket)
+    const close = () => void session.deref()?.destroy()
+    if (!this.#limits.admit(socket, { address: socket.remoteAddress ?? '', close })) {
+      socket.end('421 4.7.0 Too many connections, try again later\r\n', close)
       return
     }
-    const session = new WeakRef(socket)
-    this.#networks.set(network, [...open, session])
-    // STARTTLS removes the listener of `close`: the timer may live on, and the list holds what has closed.
+    const name = nameSession(socket)
+    this.#sockets.set(name, session)
+    // STARTTLS removes the listener of `close`. `onClose` then forgets the socket, and the timer may live on.
     const timer = setTimeout(() => {
-      session.deref()?.destroy()
-      this.#listOpen(network)
+      close()
+      this.#forget(name, session)
     }, sessionMs).unref()
     socket.once('close', () => {
       clearTimeout(timer)
-      this.#listOpen(network)
+      this.#forget(name, session)
     })
   }
 
-  /** The open connections of a network; others are forgotten. */
-  #listOpen(network: string): WeakRef<Socket>[] {
-    const open = (this.#networks.get(network) ?? []).filter((socket) => socket.deref()?.destroyed === false)
-    if (open.length > 0) this.#networks.set(network, open)
-    else this.#networks.delete(network)
-    return open
+  /** @param only leaves a later connection from the same port alone */
+  #forget(name: string, only = this.#sockets.get(name)): void {
+    const socket = only?.deref()
+    if (socket !== undefined) this.#limits.remove(socket)
+    if (this.#sockets.get(name) === only) this.#sockets.delete(name)
+  }
+
+  /** A session that goes on has been idle for less long than others. */
+  #touch(session: SMTPServerSession): void {
+    const socket = this.#sockets.get(nameSession(session))?.deref()
+    if (socket === undefined) return
+    this.#limits.beginWork(socket)
+    this.#limits.endWork(socket)
+  }
+
+  /** Takes a message. Its session is not idle meanwhile. */
+  async #work(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
+    const socket = this.#sockets.get(nameSession(session))?.deref()
+    if (socket !== undefined) this.#limits.beginWork(socket)
+    try {
+      await this.#take(stream, session, () => void socket?.destroy())
+    } finally {
+      if (socket !== undefined) this.#limits.endWork(socket)
+    }
   }
 
   /** Null for a recipient that is taken. Asks no store. */
   #judgeRecipient(address: string, session: SMTPServerSession): Error | null {
     if (session.envelope.rcptTo.length > 0) return oneRecipient
-    const { bounceAddress } = this.#options
-    if (address.toLowerCase() === bounceAddress?.toLowerCase()) return null
     const { store } = this.#deps
-    if (findReferences(address).some((reference) => store.openReference(reference) !== null)) return null
+    const isKnown =
+      this.#isBounceAddress(address) ||
+      findReferences(address).some((reference) => store.openReference(reference) !== null)
+    if (isKnown && this.#ratesOf(address).mayBegin(session.remoteAddress)) return null
     const refused = (this.#refused.get(session) ?? 0) + 1
     this.#refused.set(session, refused)
-    return refused > refusedMax ? tooMany : noMailbox
+    if (refused > refusedMax) return tooMany
+    return isKnown ? tooMuch : noMailbox
   }
 
-  async #take(stream: SMTPServerDataStream, { envelope }: SMTPServerSession): Promise<void> {
-    const bytes = await readBounded(stream)
+  async #take(
+    stream: SMTPServerDataStream,
+    { envelope, remoteAddress }: SMTPServerSession,
+    cutOff: () => void,
+  ): Promise<void> {
+    const to = envelope.rcptTo[0]?.address ?? ''
+    const rates = this.#ratesOf(to)
+    const bytes = await readBounded(stream, (size) => {
+      if (!rates.charge(remoteAddress, size)) cutOff()
+    })
     if (bytes === null) throw tooLarge
     const sender = envelope.mailFrom === false ? '' : envelope.mailFrom.address
     const delivered = Buffer.concat([Buffer.from(`Return-Path: <${sender}>\r\n`), bytes]) // RFC 5321 §4.4
-    const report = readReport(delivered, envelope.rcptTo[0]?.address ?? null)
+    await this.#takeTurn()
     try {
-      const match = await matchReport(this.#deps.store, report)
-      const { kind } = await recordReport(this.#deps, match, 'mail')
+      const { kind } = await recordReport(this.#deps, await this.#read(delivered, to), 'mail')
       if (kind === 'waiting') throw notNow
     } catch (error) {
       if (error === notNow) throw notNow
@@ -161,18 +202,50 @@ export class BounceListener {
       throw notNow
     }
   }
+
+  /** Mail that names no email here is not read further: anybody may send it to the bounce address. */
+  #read(mail: Buffer, to: string): Promise<ReportMatch> | ReportMatch {
+    const { store } = this.#deps
+    const isKnown = readReferences(mail, to).some((reference) => store.openReference(reference) !== null)
+    return isKnown ? matchReport(store, readReport(mail, to)) : noMatch
+  }
+
+  /** One report is read at a time, and requests that have come meanwhile are answered between two. */
+  #takeTurn(): Promise<void> {
+    this.#lastTurn = this.#lastTurn.then(() => nextTurn())
+    return this.#lastTurn
+  }
+
+  /** Strangers know no address but the bounce address: they do not use up the rate of the others. */
+  #ratesOf(to: string): ReportRates {
+    return this.#isBounceAddress(to) ? this.#rates.ofAnybody : this.#rates.ofReferences
+  }
+
+  #isBounceAddress(to: string): boolean {
+    return to.toLowerCase() === this.#options.bounceAddress?.toLowerCase()
+  }
 }
+
+/** The client's end of a connection: the SMTP library names sessions, and not their sockets. */
+const nameSession = ({
+  remoteAddress = '',
+  remotePort,
+}: Pick<Socket, 'remoteAddress' | 'remotePort'>): string => `${toClientAddress(remoteAddress)} ${remotePort}`
 
 /**
  * Null if it is too large; it is read to its end all the same, because the answer comes after it. One buffer
  * grows: a list of chunks takes a hundred times the memory if a client sends single bytes.
  */
-async function readBounded(stream: SMTPServerDataStream): Promise<Buffer | null> {
+async function readBounded(
+  stream: SMTPServerDataStream,
+  charge: (bytes: number) => void,
+): Promise<Buffer | null> {
   let bytes = Buffer.allocUnsafe(16 * 1024)
   let size = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     const begin = size
     size += chunk.length
+    charge(chunk.length)
     if (size > reportMax) continue
     if (size > bytes.length) {
       const larger = Buffer.allocUnsafe(Math.max(size, Math.min(reportMax, 2 * bytes.length)))

@@ -217,3 +217,28 @@ test('the codes of a reply are not taken from other numbers', () => {
   assert.deepEqual(codes('unable to deliver in 480 minutes, from 5.10.20.30'), [null, null])
   assert.deepEqual(codes('id=550-22, Postfix/5.4.3, #550'), [null, null])
 })
+
+test('a reply names neither the link nor the recipient nor the code of the email, which is not kept', () => {
+  const sealed = 'AbC9dEf0GhI1jKl2MnO3pQr4StU5vWx6'
+  const report = (diagnostic: string, returned = 'To: "Ada" <ada.lovelace@example.com>') =>
+    readReport(
+      Buffer.from(
+        `From: MAILER-DAEMON\n\n\nFinal-Recipient: rfc822; ada.lovelace@example.com\nAction: failed\nStatus: 5.7.1\nDiagnostic-Code: smtp; ${diagnostic}\n\n${returned}\n`,
+      ),
+      null,
+    ).rows[0]?.reply.text
+  assert.equal(
+    report(`550 5.7.1 spam for ada.lovelace: links.acme.test/acme/${sealed} code 246813, mailbox full`),
+    '550 5.7.1 spam for <address>: <link> code <code>, mailbox full',
+  )
+  assert.equal(
+    report(`550 5.7.1 links.acme.test/acme/${sealed.slice(0, 20)}\n ${sealed.slice(20)}`),
+    '550 5.7.1 <link> <token>',
+  )
+  assert.equal(report('550 5.7.1 grace unknown', 'To: grace@example.net'), '550 5.7.1 <address> unknown')
+  const prose = `From: MAILER-DAEMON\nReturn-Path: <>\n\n<ada.lovelace@example.com>:\nRemote host said: 550 ada.lovelace, ${sealed} 246-813 failed\n`
+  assert.equal(
+    readReport(Buffer.from(prose), null).rows[0]?.reply.text,
+    'Remote host said: 550 <address>, <token> <number> failed',
+  )
+})

@@ -6,6 +6,7 @@
 import { reportMax } from '../domain/bounds.ts'
 import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
+import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
 import { readProse } from './report-prose.ts'
 import { type Action, type Row, readRow } from './report-rows.ts'
@@ -23,24 +24,57 @@ export type Report = {
 
 const rowsMax = 50
 
-/** @param envelopeRecipient the address that the report was sent to, if the caller knows it */
-export function readReport(bytes: Buffer, envelopeRecipient: string | null): Report {
+/**
+ * The references in a report, which take a fraction of the time of the report itself.
+ *
+ * @param envelopeRecipient the address that the report was sent to, if the caller knows it
+ */
+export function readReferences(bytes: Buffer, envelopeRecipient: string | null): Reference[] {
+  const { text, plain } = readText(bytes)
+  return findReferences([envelopeRecipient, text, ...(plain === text ? [] : [plain])].join('\n'))
+}
+
+function readText(bytes: Buffer): { readonly text: string; readonly plain: string } {
   const text = bytes.subarray(0, reportMax).toString()
-  const plain = text.replaceAll('=\r\n', '').replaceAll('=\n', '') // quoted-printable breaks lines so
-  const references = findReferences([envelopeRecipient, text, plain].join('\n'))
+  return { text, plain: text.replaceAll('=\r\n', '').replaceAll('=\n', '') } // quoted-printable breaks lines so
+}
+
+/** @param envelopeRecipient as above */
+export function readReport(bytes: Buffer, envelopeRecipient: string | null): Report {
+  const { text, plain } = readText(bytes)
+  const references = readReferences(bytes, envelopeRecipient)
   const blocks = readBlocks(text)
-  const rows = readRows(blocks)
+  const addresses = findAddresses(blocks)
+  const rows = readRows(blocks, addresses)
   if (rows.length > 0) return { references, kind: kindOf(rows), form: 'fields', rows }
   const complaint = readComplaint(blocks)
   if (complaint !== null) return { references, kind: complaint, form: 'fields', rows }
-  const prose = readProse(blocks[0], plain)
+  const prose = readProse(blocks[0], plain, addresses)
   return { references, kind: kindOf(prose), form: 'text', rows: prose }
 }
 
-function readRows(blocks: readonly Fields[]): Row[] {
+/** Fields with the recipient: in the report, and in the header of the email that it returns. */
+const recipientFields = ['final-recipient', 'original-recipient', 'x-failed-recipients', 'to'] as const
+const addressesMax = 20
+
+/** The header's `To` is the address of the report itself. */
+function findAddresses([header, ...blocks]: readonly [Fields, ...Fields[]]): string[] {
+  const fields = [
+    header.get('x-failed-recipients'),
+    ...blocks.flatMap((block) => recipientFields.map((name) => block.get(name))),
+  ]
+  const found = new Set<string>()
+  for (const field of fields) {
+    for (const address of listAddresses(field ?? '')) found.add(address)
+    if (found.size >= addressesMax) break
+  }
+  return [...found].slice(0, addressesMax)
+}
+
+function readRows(blocks: readonly Fields[], addresses: readonly string[]): Row[] {
   const rows: Row[] = []
   for (const block of blocks) {
-    const row = rows.length < rowsMax ? readRow(block) : null
+    const row = rows.length < rowsMax ? readRow(block, addresses) : null
     if (row !== null) rows.push(row)
   }
   return rows

@@ -22,6 +22,12 @@ test('the number of blocks is bounded', () => {
   assert.ok(readBlocks('Action: failed\n\n'.repeat(3000)).length <= 1010)
 })
 
+test('the number of lines is bounded, far above that of a report of the largest size', () => {
+  const text = (lines: number) => `\n${'x\n'.repeat(lines)}Action: failed\n`
+  assert.equal(readBlocks(text(512 * 1024)).length, 1)
+  assert.equal(readBlocks(text((512 * 1024) / 76)).length, 2)
+})
+
 test('a line break ends a line, and begins none at the end of the text', () => {
   for (const [text, lines] of [
     ['', []],

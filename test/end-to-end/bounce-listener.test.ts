@@ -81,6 +81,9 @@ test('mail that is no report is taken and dropped: a bounce is never bounced', a
   assert.equal(await state(id), 'delivered')
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
   assert.match(metrics, /postern_feedback_unmatched_total\{source="mail"\} [3-9]\n/)
+  // The last one says that a mailbox does not exist, but without a reference nobody reads that.
+  const unmatched = service.log.filter((line) => line.includes('"result":"unmatched"'))
+  assert.ok(unmatched.length > 0 && unmatched.every((line) => line.includes('"finding":"other"')))
 })
 
 test('a report about an email in the queue is answered 451, and taken once the email has ended', async () => {

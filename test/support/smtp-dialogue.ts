@@ -43,9 +43,13 @@ export async function openDialogue(port: number, localAddress = '127.0.0.1'): Pr
 /** Hands a report over, from the empty sender, and resolves to the last reply. */
 export async function handReport(
   port: number,
-  { to, report }: { readonly to: string; readonly report: string },
+  {
+    to,
+    report,
+    localAddress,
+  }: { readonly to: string; readonly report: string; readonly localAddress?: string },
 ): Promise<string> {
-  const { say, socket, ehlo } = await openDialogue(port)
+  const { say, socket, ehlo } = await openDialogue(port, localAddress)
   await ehlo()
   await say('MAIL FROM:<>')
   const rcpt = await say(`RCPT TO:<${to}>`)

@@ -3,7 +3,6 @@
  * proves itself; any wrong proof gets one answer. Providers repeat a call until it is answered with 200.
  */
 import { isUtf8 } from 'node:buffer'
-import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { providerCallMax } from '../../domain/bounds.ts'
 import { type FeedbackProvider, feedbackProviders } from '../../domain/delivery/feedback.ts'
@@ -14,19 +13,17 @@ import type { SignedCall } from '../../domain/signatures.ts'
 import { recordEvents } from '../../feedback/record-events.ts'
 import type { ReportDeps } from '../../feedback/record-report.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { newListener, sendError, sendJson } from '../http/listener.ts'
-import { readBody } from '../http/read-body.ts'
+import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
-export type FeedbackDeps = ReportDeps & {
-  readonly store: ReportDeps['store'] & Pick<Store, 'now'>
-  readonly keys: readonly FeedbackKey[]
-  readonly isStopping: () => boolean
-}
+export type FeedbackDeps = ReportDeps &
+  ListenerDeps & {
+    readonly store: ReportDeps['store'] & Pick<Store, 'now'>
+    readonly keys: readonly FeedbackKey[]
+    readonly isStopping: () => boolean
+  }
 
 type FeedbackRequest = FastifyRequest<{ Params: { readonly provider: string } }>
 
-/** Each may hold a body before it has proved anything. */
-const connectionsMax = 100
 /** Levels of objects and arrays in a body. */
 const nestingMax = 20
 const retryAfterSeconds = '60'
@@ -34,6 +31,8 @@ const retryAfterSeconds = '60'
 export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
   const listener = newListener({
     emit: deps.emit,
+    isProxy: deps.isProxy,
+    bodyBytesMax: providerCallMax,
     notFound: refuseOtherRoutes,
     onError: (error, { id: requestId }, reply) => {
       if (!(error instanceof StoreUnavailable)) return null
@@ -41,15 +40,10 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
       return postpone(reply)
     },
   })
-  listener.server.maxConnections = connectionsMax
   listener.addHook('onSend', async (_request, reply) => {
     // A stranger keeps no connection, of which there are few.
     if (reply.statusCode >= 400 && reply.statusCode < 500) reply.header('connection', 'close')
   })
-  listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) =>
-    readBody(stream, providerCallMax),
-  )
   listener.post<{ Params: { provider: string } }>('/feedback/:provider', (request, reply) =>
     answerCall(deps, request, reply),
   )

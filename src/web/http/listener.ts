@@ -3,8 +3,10 @@
  * to everything (also below the routes), no request log that could hold a secret. Malformed HTTP is
  * answered 400 with our JSON; a request that arrives too slowly is closed without an answer.
  */
+import { lookup } from 'node:dns/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import fastify, {
   type FastifyError,
   type FastifyHttpOptions,
@@ -12,13 +14,20 @@ import fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
+import { isPrivateNetwork } from '../../domain/client-network.ts'
 import { newId } from '../../domain/id.ts'
 import type { Emit } from '../../observe/events.ts'
+import { limitConnections } from './limit-connections.ts'
 import { afterComplete, inOrder } from './one-by-one.ts'
+import { readBody } from './read-body.ts'
 
 const headersTimeoutMs = 5_000
 const requestTimeoutMs = 10_000
+/** A client that neither reads its answer nor sends anything is closed. No answer takes as long. */
+const stalledMs = 120_000
 const usualHeaderBytesMax = 16 * 1024
+/** Bytes of headers and bodies that strangers can make a listener hold before they prove anything. */
+const heldBytesMax = 128 * 1024 * 1024
 const connectionsMax = 10_000
 
 export type ListenAddress = { readonly host: string; readonly port: number }
@@ -44,10 +53,18 @@ export function sendError(
   return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
 }
 
-export type ListenerOptions = {
+/** Options that a listener has from the service. */
+export type ListenerDeps = {
   readonly emit: Emit
+  /** Whether an address may be that of a reverse proxy; `isPrivateNetwork` unless given. */
+  readonly isProxy?: ((address: string) => boolean) | undefined
+}
+
+export type ListenerOptions = ListenerDeps & {
   /** Request line and headers; 16 KiB unless given. */
   readonly headerBytesMax?: number
+  /** The handler gets null for a larger body. No body is kept unless this is given. */
+  readonly bodyBytesMax?: number
   readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>
   /** Answers errors that the listener expects; null for all others, which are bugs. */
   readonly onError?: (
@@ -61,10 +78,14 @@ const answerNotFound = (_request: FastifyRequest, reply: FastifyReply): FastifyR
   sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
 
 export function newListener(options: ListenerOptions): FastifyInstance {
+  const { bodyBytesMax = 0, headerBytesMax = usualHeaderBytesMax, isProxy = isPrivateNetwork } = options
   const notFound = options.notFound ?? answerNotFound
-  const listener = fastify(fastifyOptions(options.headerBytesMax ?? usualHeaderBytesMax))
-  listener.server.maxConnections = connectionsMax
+  const listener = fastify(fastifyOptions(headerBytesMax))
+  const max = Math.min(connectionsMax, Math.floor(heldBytesMax / (headerBytesMax + bodyBytesMax)))
+  limitConnections(listener.server, { max, isProxy })
   refuseExpectations(listener.server)
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, bodyBytesMax))
   listener.addHook('onRequest', ({ raw }, reply, begin) => inOrder(raw, reply.raw, begin))
   listener.addHook('onRequest', requireHost)
   listener.setNotFoundHandler(notFound)
@@ -80,6 +101,7 @@ const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => (
   logger: false,
   genReqId: () => newId('req', Date.now()),
   requestTimeout: requestTimeoutMs,
+  connectionTimeout: stalledMs,
   keepAliveTimeout: 65_000,
   forceCloseConnections: 'idle',
   return503OnClosing: false,
@@ -153,11 +175,16 @@ export async function close(listener: FastifyInstance, graceMs: number): Promise
 /** How this machine itself reaches a listener on every address. */
 const loopbackByAny: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
+/** IPv4 where the machine has it. */
+const findLocalhost = async (): Promise<string> =>
+  (await lookup('localhost', 4).catch(() => lookup('localhost'))).address
+
 /** Listens, and returns the base URL for this machine. */
 export async function listen(listener: FastifyInstance, address: ListenAddress): Promise<string> {
-  await listener.listen({ host: address.host, port: address.port })
+  // For `localhost`, Fastify would open a second server, which has none of the limits above.
+  const host = address.host === 'localhost' ? await findLocalhost() : address.host
+  await listener.listen({ host, port: address.port })
   const bound = listener.server.address() as AddressInfo
   const reached = loopbackByAny[bound.address] ?? bound.address
-  const host = reached.includes(':') ? `[${reached}]` : reached
-  return `http://${host}:${bound.port}`
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${bound.port}`
 }

@@ -3,7 +3,6 @@
  * inbox.
  */
 
-import type { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepDays, operatorBodyBytesMax } from '../../domain/bounds.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
@@ -14,8 +13,7 @@ import { SharedRead } from '../../management/shared-read.ts'
 import type { EventStream } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { type Html, html } from '../../templates/html.ts'
-import { newListener } from '../http/listener.ts'
-import { readBody } from '../http/read-body.ts'
+import { type ListenerDeps, newListener } from '../http/listener.ts'
 import { addManagementApi, type ManagementApiDeps, refuseOtherRoutes } from './api/routes.ts'
 import { withoutIssues } from './console/form.ts'
 import { addInbox, type InboxDeps } from './console/inbox/inbox.ts'
@@ -31,18 +29,19 @@ import { newOidcSignIn, type OidcSettings } from './sign-in/oidc.ts'
 import { devSession, newSessionReader } from './sign-in/session.ts'
 import { addSignIn } from './sign-in/sign-in.ts'
 
-export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> & {
-  readonly events: EventStream
-  readonly address: ConsoleAddress
-  /** The address of the API, for examples. */
-  readonly apiUrl: string
-  /** Null unless people sign in by an OpenID provider. */
-  readonly oidc: OidcSettings | null
-  /** The dev inbox; null for none. */
-  readonly inbox: InboxDeps | null
-  /** Nobody signs in. */
-  readonly isDev: boolean
-}
+export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> &
+  Pick<ListenerDeps, 'isProxy'> & {
+    readonly events: EventStream
+    readonly address: ConsoleAddress
+    /** The address of the API, for examples. */
+    readonly apiUrl: string
+    /** Null unless people sign in by an OpenID provider. */
+    readonly oidc: OidcSettings | null
+    /** The dev inbox; null for none. */
+    readonly inbox: InboxDeps | null
+    /** Nobody signs in. */
+    readonly isDev: boolean
+  }
 
 /** How long the sign-in page may take to learn of the first passkey. */
 const passkeysMs = 1000
@@ -52,12 +51,10 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   const pageDeps = newPageDeps(deps)
   const listener = newListener({
     emit,
+    isProxy: deps.isProxy,
+    bodyBytesMax: operatorBodyBytesMax,
     notFound: (request, reply) => answerNotFound(pageDeps, { request, reply }),
   })
-  listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) =>
-    readBody(stream, operatorBodyBytesMax),
-  )
   addManagementApi(listener, { management: deps.management, emit })
   // A context of its own, whose guard does not concern the management API: that takes tokens, which no
   // browser sends by itself.
@@ -80,7 +77,7 @@ function newPageDeps({ address, apiUrl, events, inbox, isDev, management }: Cons
 }
 
 function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps): void {
-  const { address, events, inbox, isDev, management, oidc } = deps
+  const { address, events, inbox, isDev, isProxy, management, oidc } = deps
   const { store } = management
   guardPages(pages, address)
   pages.setErrorHandler((error: FastifyError, request, reply) =>
@@ -92,7 +89,14 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps)
   if (inbox !== null) addInbox(pages, inbox, pageDeps)
   if (!isDev)
     addSignIn(pages, {
-      ...{ store, address, readSession: pageDeps.readSession, rates: pageDeps.rates, emit: events.emit },
+      ...{
+        store,
+        address,
+        readSession: pageDeps.readSession,
+        rates: pageDeps.rates,
+        emit: events.emit,
+        isProxy,
+      },
       hasPasskeys: new SharedRead(
         async () => (await store.listPasskeys(null)).length > 0,
         () => passkeysMs,

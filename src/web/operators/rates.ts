@@ -3,15 +3,18 @@
  * for emails.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { BlockList, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
-import { bareAddress, toClientNetwork } from '../../domain/client-network.ts'
+import { isPrivateNetwork, listNetworks, toClientAddress } from '../../domain/client-network.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { OperationError } from '../../management/operation/result.ts'
 
 /** 600 a minute, of which 30 at once. */
 const requests: Limit = { quota: 30, windowUs: 3e6 }
+/**
+ * Sign-ins of one person: each leaves an audit entry, so a program that signs in again and again has a bound.
+ */
+const signIns: Limit = { quota: 60, windowUs: 3600e6 }
 /** Lower for searches by address, because a stolen token or session would be used for them. */
 const searches: Limit = { quota: 60, windowUs: 60e6 }
 const bucketsKept = 10_000
@@ -28,6 +31,11 @@ export class OperatorRates {
       (isSearch ? this.#chargeOne(`${operator} search`, searches) : null)
     if (error !== null) await sleep(refusedAfterMs)
     return error
+  }
+
+  /** Charges a sign-in of a person who has proved to be one. False if there were too many within the hour. */
+  chargeSignIn(person: string): boolean {
+    return this.#chargeOne(`${person} sign-in`, signIns) === null
   }
 
   #chargeOne(bucket: string, limit: Limit): OperationError | null {
@@ -49,65 +57,62 @@ type RateRequest = {
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 
-/** A rate for each client, and one for all of them together. */
-export function newClientRates(perClient: Limit, all: Limit): (request: RateRequest) => boolean {
+type ClientRates = {
+  readonly ofClient: Limit
+  readonly ofAll: Limit
+  /** Whether an address may be that of a reverse proxy; `isPrivateNetwork` unless given. */
+  readonly isProxy?: ((address: string) => boolean) | undefined
+}
+
+/**
+ * A rate for each client, one for all of them together, and for each network of a client its share of that
+ * (`listNetworks`). A refusal charges none of them.
+ */
+export function newClientRates({
+  ofClient,
+  ofAll,
+  isProxy = isPrivateNetwork,
+}: ClientRates): (request: RateRequest) => boolean {
+  // Only what the rate of all admits is kept, so no flood of networks pushes out a bucket that is in use.
   const arrivals = new LruMap<string, number>(bucketsKept)
-  const mayAny = newSharedRate(all)
   return (request) => {
-    const client = identifyClient(request)
-    const charge = chargeLimit(perClient, arrivals.get(client) ?? 0, nowUs())
-    if (!charge.ok) return false
-    arrivals.set(client, charge.arrivalUs)
-    return mayAny()
+    const [client, ...larger] = listNetworks(identifyClient(request, isProxy))
+    const limits = [
+      { bucket: client?.name ?? '', limit: ofClient },
+      ...larger.map(({ name, share }) => ({ bucket: name, limit: takeShare(ofAll, share) })),
+      { bucket: 'all', limit: ofAll },
+    ]
+    const now = nowUs()
+    const charged = limits.map(({ bucket, limit }) => ({
+      bucket,
+      charge: chargeLimit(limit, arrivals.get(bucket) ?? 0, now),
+    }))
+    if (!charged.every(({ charge }) => charge.ok)) return false
+    for (const { bucket, charge } of charged) if (charge.ok) arrivals.set(bucket, charge.arrivalUs)
+    return true
   }
 }
+
+const takeShare = ({ quota, windowUs }: Limit, share: number): Limit => ({
+  quota: Math.max(1, Math.floor(quota * share)),
+  windowUs,
+})
 
 /** Longer than any address with brackets and a port. */
 const addressMax = 60
 
 /**
- * The client of a request, by its address. If the connection comes from this machine or a private network, a
- * proxy may be in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
- * added. An IPv6 network of 64 bits is one client.
+ * The address of a request's client. If the connection comes from this machine or a private network, a proxy
+ * may be in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has added.
  */
-function identifyClient({ headers, socket }: RateRequest): string {
-  const peer = bareAddress(socket.remoteAddress ?? '')
+function identifyClient({ headers, socket }: RateRequest, isProxy: (address: string) => boolean): string {
+  const peer = socket.remoteAddress ?? ''
   const forwarded = String(headers['x-forwarded-for'] ?? '')
-  const last = bareAddress(
-    forwarded
-      .slice(forwarded.lastIndexOf(',') + 1)
-      .slice(0, addressMax)
-      .trim(),
-  )
-  const address = isPrivate(peer) && isIP(last) !== 0 ? last : peer
-  return toClientNetwork(address)
-}
-
-const privateNetworks = new BlockList()
-for (const [network, bits] of [
-  ['127.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-  ['169.254.0.0', 16],
-  ['100.64.0.0', 10], // of carriers; container networks use it too
-] as const)
-  privateNetworks.addSubnet(network, bits, 'ipv4')
-privateNetworks.addAddress('::1', 'ipv6')
-privateNetworks.addSubnet('fc00::', 7, 'ipv6')
-privateNetworks.addSubnet('fe80::', 10, 'ipv6')
-
-const isPrivate = (address: string): boolean =>
-  isIP(address) !== 0 && privateNetworks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-
-/** One rate for all clients together. */
-export function newSharedRate(limit: Limit): () => boolean {
-  let arrivalUs = 0
-  return () => {
-    const charge = chargeLimit(limit, arrivalUs, nowUs())
-    if (charge.ok) arrivalUs = charge.arrivalUs
-    return charge.ok
-  }
+  const last = forwarded
+    .slice(forwarded.lastIndexOf(',') + 1)
+    .slice(0, addressMax)
+    .trim()
+  return isProxy(peer) && toClientAddress(last) !== null ? last : peer
 }
 
 const nowUs = (): number => Math.floor(performance.now() * 1000)

@@ -3,20 +3,18 @@
  * the store answers, and the process is neither starting nor stopping), `/metrics` (Prometheus).
  */
 import type { FastifyInstance } from 'fastify'
-import type { Emit } from '../../observe/events.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { newListener, sendError, sendJson } from '../http/listener.ts'
+import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
-export type OpsDeps = {
+export type OpsDeps = ListenerDeps & {
   readonly metrics: Metrics
   readonly store: Pick<Store, 'readQueueGauge'>
   readonly isReady: () => boolean
-  readonly emit: Emit
 }
 
 export function newOpsListener(deps: OpsDeps): FastifyInstance {
-  const listener = newListener({ emit: deps.emit })
+  const listener = newListener({ emit: deps.emit, isProxy: deps.isProxy })
   listener.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
   listener.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())

@@ -5,16 +5,15 @@
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Limit } from '../../../domain/app/limit.ts'
 import { parseSignInCode } from '../../../domain/operator/sign-in.ts'
 import type { SharedRead } from '../../../management/shared-read.ts'
 import type { SessionRecord } from '../../../store/people-store.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
-import { sendError } from '../../http/listener.ts'
+import { type ListenerDeps, sendError } from '../../http/listener.ts'
 import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
 import { readForm } from '../console/visit.ts'
-import { newClientRates, newSharedRate } from '../rates.ts'
+import { newClientRates } from '../rates.ts'
 import {
   beginSession,
   newSessionFor,
@@ -30,6 +29,7 @@ import { clearSessionCookie } from './session.ts'
 type SignInDeps = SessionDeps & {
   /** Whether anybody has a passkey: shared by strangers who look at the sign-in. */
   readonly hasPasskeys: SharedRead<boolean>
+  readonly isProxy: ListenerDeps['isProxy']
   /** Null unless an OpenID provider is configured. */
   readonly oidc: OidcSignIn | null
 }
@@ -38,18 +38,23 @@ type SignInDeps = SessionDeps & {
  * Nobody can guess a code; this keeps those who try from using up the processor and the log. Codes that are
  * known are not charged, so that strangers keep nobody out.
  */
-const unknownCodes: Limit = { quota: 60, windowUs: 60e6 }
+const unknownCodes = {
+  ofClient: { quota: 20, windowUs: 60e6 },
+  ofAll: { quota: 300, windowUs: 60e6 },
+}
 /**
  * Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. Each
- * client has a rate of its own, so that one stranger keeps nobody out; the rate of all protects the
- * processor.
+ * client and each network has a rate of its own, so that one stranger keeps nobody out; the rate of all
+ * protects the processor.
  */
-const ceremoniesOfClient: Limit = { quota: 30, windowUs: 10e6 }
-const ceremoniesOfAll: Limit = { quota: 1000, windowUs: 10e6 }
+const ceremonies = {
+  ofClient: { quota: 30, windowUs: 10e6 },
+  ofAll: { quota: 1000, windowUs: 10e6 },
+}
 
 /** A hook that refuses requests beyond the rates of ceremonies. */
-function newLimiter(): OnRequest {
-  const mayBegin = newClientRates(ceremoniesOfClient, ceremoniesOfAll)
+function newLimiter({ isProxy }: SignInDeps): OnRequest {
+  const mayBegin = newClientRates({ ...ceremonies, isProxy })
   return async (request, reply) => (mayBegin(request) ? undefined : sendTooMany(reply))
 }
 
@@ -60,7 +65,7 @@ const sendTooMany = (reply: FastifyReply): FastifyReply =>
   })
 
 export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
-  const mayTryUnknown = newSharedRate(unknownCodes)
+  const mayTryUnknown = newClientRates({ ...unknownCodes, isProxy: deps.isProxy })
   pages.get('/sign-in', async (request, reply) => {
     if ((await deps.readSession(request)) !== null) return reply.redirect('/', 303)
     return sendPage(reply, 200, await signInPage(deps, request, none))
@@ -69,7 +74,7 @@ export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
     const form = readForm(request)
     const session = await signInByCode(deps, request, form.get('code') ?? '')
     if (session === null) {
-      if (!mayTryUnknown()) return sendTooMany(reply)
+      if (!mayTryUnknown(request)) return sendTooMany(reply)
       deps.emit({ kind: 'console_sign_in', method: 'code', result: 'refused', requestId: request.id })
       const problem = html`<p class="problem" role="alert" id="code-fault">This code is unknown, used or expired. Get a new one.</p>`
       return sendPage(reply, 403, await signInPage(deps, request, problem))
@@ -83,8 +88,8 @@ export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
     clearSessionCookie(reply, ownOrigin(deps, request))
     return reply.redirect('/sign-in', 303)
   })
-  addPasskeySignIn(pages, deps, newLimiter())
-  deps.oidc?.add(pages, deps, newLimiter())
+  addPasskeySignIn(pages, deps, newLimiter(deps))
+  deps.oidc?.add(pages, deps, newLimiter(deps))
 }
 
 async function signInByCode(
