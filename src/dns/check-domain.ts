@@ -1,4 +1,5 @@
 /** Checks in DNS that mail from a domain arrives: signatures, SPF, DMARC, where replies and bounces go. */
+import { toPrintableLine } from '../domain/controls.ts'
 import type { SigningKey } from '../domain/delivery/signing-key.ts'
 import { findDkimName, formatDkimRecord, judgeDkimRecord } from '../domain/dns/dkim-record.ts'
 import { type DmarcWalk, findPolicy, isAligned, judgeDmarc, walkDmarc } from '../domain/dns/dmarc.ts'
@@ -179,9 +180,9 @@ async function findAddress(name: string, lookup: Lookup): Promise<Answer> {
 
 const shownMax = 500
 
-/** Without control characters: a terminal obeys them. */
+/** Records are public, and operators compare them with their own: only what a terminal obeys goes. */
 const shorten = (text: string | null): string | null =>
-  text === null ? null : text.replace(/[^\x20-\x7e]/g, '?').slice(0, shownMax)
+  text === null ? null : toPrintableLine(text.slice(0, shownMax))
 
 const show = (answer: Answer): string | null =>
   answer.kind === 'found' ? shorten(answer.records.join(' | ')) : null

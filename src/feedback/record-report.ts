@@ -38,6 +38,15 @@ export type ReportMatch = {
  */
 export type ReportResult = FeedbackResult | { readonly kind: 'unmatched' | 'no_report' }
 
+/** The match of a report that names no email. */
+export const noMatch: ReportMatch = {
+  emailId: null,
+  email: null,
+  finding: { kind: 'other' },
+  destination: 'other',
+  to: null,
+}
+
 /** Changes nothing. */
 export async function matchReport(store: ReportStore, report: Report): Promise<ReportMatch> {
   const emailId = report.references

@@ -5,7 +5,7 @@ import { readProse } from './report-prose.ts'
 /** The rows of a mail, whose header is read as `readReport` reads it. */
 function prose(header: Readonly<Record<string, string>>, ...body: string[]) {
   const text = [...Object.entries(header).map(([name, value]) => `${name}: ${value}`), '', ...body].join('\n')
-  return readProse(new Map(Object.entries(header)), text)
+  return readProse(new Map(Object.entries(header)), text, [])
 }
 const daemon = { from: 'MAILER-DAEMON@mx.example.com', subject: 'failure notice' }
 

@@ -2,6 +2,7 @@
  * Reports written for people, as qmail and old Exim send them. Sender and words distinguish them from mail of
  * people and from vacation replies. No such report proves anything about a mailbox.
  */
+import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readLines } from './report-lines.ts'
 import { judgeReply, type Row, readSaid } from './report-rows.ts'
 
@@ -24,8 +25,9 @@ const autoReply = /^(?:auto(?:matic)?[ -]?repl|out of (?:the )?office)/
  * One row, without addresses, or none if the mail is no report.
  *
  * @param text the mail, without the line breaks of quoted-printable
+ * @param addresses those in the fields of the mail
  */
-export function readProse(header: Fields, text: string): Row[] {
+export function readProse(header: Fields, text: string, addresses: readonly string[]): Row[] {
   const subject = inLowerCase(header, 'subject')
   const lines = readBody(text)
   const body = lines.join(' ').toLowerCase()
@@ -41,7 +43,10 @@ export function readProse(header: Fields, text: string): Row[] {
       originalRecipient: null,
       action: isWarning ? 'delayed' : 'failed',
       status: null,
-      ...judgeReply(readParagraph(lines, quoted), null),
+      ...judgeReply(readParagraph(lines, quoted), {
+        status: null,
+        addresses: [...addresses, ...listAddresses(lines.join(' '))],
+      }),
     },
   ]
 }

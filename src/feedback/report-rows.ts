@@ -1,6 +1,7 @@
 /** The fields of RFC 3464 about one recipient, and the reply that a report quotes. */
 import { type FailureCause, findCause, type Said } from '../domain/delivery/failure-cause.ts'
-import { type Reply, redactReply } from '../domain/delivery/reply.ts'
+import type { Reply } from '../domain/delivery/reply.ts'
+import { redact } from '../domain/redaction/redact.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
 import type { Fields } from './report-lines.ts'
 
@@ -20,8 +21,11 @@ export type Row = {
   readonly permanent: boolean
 }
 
-/** A row, if the block names a recipient, and says what happened. */
-export function readRow(fields: Fields): Row | null {
+/**
+ * A row, if the block names a recipient, and says what happened.
+ * @param addresses those that the whole report names
+ */
+export function readRow(fields: Fields, addresses: readonly string[]): Row | null {
   const [final, original] = [fields.get('final-recipient'), fields.get('original-recipient')]
   if (final === undefined && original === undefined) return null
   const status = findEnhanced(fields.get('status') ?? '')
@@ -33,19 +37,28 @@ export function readRow(fields: Fields): Row | null {
     originalRecipient: readAddress(original),
     action,
     status,
-    ...judgeReply(diagnostic, status),
+    ...judgeReply(diagnostic, { status, addresses }),
   }
 }
 
 /** A diagnosis without `smtp;` in front of it. */
 export const withoutType = (diagnostic: string): string => diagnostic.replace(/^[\w-]{1,40} ?;/, '').trim()
 
+type Judging = {
+  readonly status: string | null
+  /** Their local parts are hidden. */
+  readonly addresses: readonly string[]
+}
+
 /** The words of a server, judged before they are redacted: some in a link may tell the cause. */
-export function judgeReply(text: string, status: string | null): Pick<Row, 'reply' | 'cause' | 'permanent'> {
+export function judgeReply(
+  text: string,
+  { status, addresses }: Judging,
+): Pick<Row, 'reply' | 'cause' | 'permanent'> {
   const said = readSaid(text)
   const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
   return {
-    reply: { ...said, text: redactReply(text, null) },
+    reply: { ...said, text: redact(text, { kind: 'report', addresses }) },
     cause: findCause(said, status),
     permanent: classes.includes('5') && !classes.includes('4'),
   }

@@ -266,7 +266,7 @@ test('a server that repeats an assertion does not get it into a record', async (
   })
   const grant = { kind: 'service_account', account: serviceAccount, mailbox } as const
   const client = { tokenUrl: url, clientId: serviceAccount.email, scope: null, grant }
-  await assert.rejects(newGrant(client)(), { message: 'no token: invalid_grant: refused: <assertion>' })
+  await assert.rejects(newGrant(client)(), { message: 'no token: invalid_grant: refused: <secret>' })
 })
 
 test('a server that repeats the secret of a refresh token, or the token, gets neither into a record', async (t) => {

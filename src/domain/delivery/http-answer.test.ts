@@ -91,6 +91,8 @@ test('a clock that differs by more than a minute is named, with the direction', 
   assert.equal(describeClockDifference(at(-120_000), nowMs), '; the clock of this machine is 2 min behind')
 })
 
+const other = { kind: 'other' } as const
+
 test('a reply holds status, code and text, and nothing that is secret', () => {
   const content = {
     to: 'ada@acme.com',
@@ -99,21 +101,21 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
   } as never
   const answer = { status: 403, headers: { date: new Date(nowMs - 3_600_000).toUTCString() }, json: null }
   const error = { code: 'Denied', text: 'key-123 may not send abcdefghij to ada@acme.com' }
-  const reply = toReply(answer, { error, content, secrets: ['key-123', ''], nowMs })
+  const reply = toReply(answer, {
+    error,
+    source: { kind: 'reply', email: content, secrets: ['key-123', ''] },
+    nowMs,
+  })
   assert.equal(reply.code, 403)
   assert.equal(
     reply.text,
     '403 Denied: <secret> may not send <token> to <address>; the clock of this machine is 60 min ahead',
   )
   const bare = { status: 500, headers: {}, json: null }
-  assert.equal(
-    toReply(bare, { error: { code: '', text: '' }, content: null, secrets: [], nowMs }).text,
-    '500',
-  )
-  const accepted = (status: number, id: string) =>
-    toAcceptance({ ...bare, status }, id, { content: null, secrets: [] }).text
+  assert.equal(toReply(bare, { error: { code: '', text: '' }, source: other, nowMs }).text, '500')
+  const accepted = (status: number, id: string) => toAcceptance({ ...bare, status }, id, other).text
   assert.equal(accepted(202, ''), '202 accepted')
-  const withCode = { content: { ...(content as object), code: 'AB-12' }, secrets: [] }
+  const withCode = { kind: 'reply', email: { ...(content as object), code: 'AB-12' } }
   assert.equal(
     toAcceptance({ ...bare, status: 202 }, 'x-ab12', withCode as never).text,
     '202 accepted, id x-<code>',
@@ -125,7 +127,7 @@ test('a refusal that a wrong clock explains says how far off the clock is, and n
   const date = new Date(nowMs - 3_600_000).toUTCString()
   const error = { code: 'x', text: 'no' }
   const reply = (status: number) =>
-    toReply({ status, headers: { date }, json: null }, { error, content: null, secrets: [], nowMs }).text
+    toReply({ status, headers: { date }, json: null }, { error, source: other, nowMs }).text
   for (const status of [401, 403]) assert.notEqual(reply(status), `${status} x: no`)
   for (const status of [400, 422, 500]) assert.equal(reply(status), `${status} x: no`)
 })

@@ -2,10 +2,10 @@
  * The failure policy of mail APIs. The status decides, unless a provider's code says more. Where the two
  * readings cost differently, the relay is blamed: that costs time, and blaming the email loses it.
  */
+
+import { redact, type Source } from '../redaction/redact.ts'
 import { describeClockDifference } from './clock-difference.ts'
-import type { EmailContent } from './email-content.ts'
-import { hideSecrets } from './redact.ts'
-import { type FailureClass, type Reply, redactReply } from './reply.ts'
+import type { FailureClass, Reply } from './reply.ts'
 import { readRetryAfter } from './retry-after.ts'
 
 /** The answer of a mail API, bounded. */
@@ -71,30 +71,23 @@ export const unanswered: FailureClass = classes.unclear
 
 type Replying = {
   readonly error: ApiError
-  readonly content: EmailContent | null
-  readonly secrets: readonly string[]
+  readonly source: Source
   readonly nowMs: number
 }
 
 /** The record of a refusal: `422 validation_error: …`. */
-export function toReply(
-  { status, headers }: HttpAnswer,
-  { error, content, secrets, nowMs }: Replying,
-): Reply {
+export function toReply({ status, headers }: HttpAnswer, { error, source, nowMs }: Replying): Reply {
   const { code, text } = error
   const clock = status === 401 || status === 403 ? describeClockDifference(headers.date ?? null, nowMs) : ''
-  const said = hideSecrets([code, text].filter((part) => part !== '').join(': '), secrets)
-  return { code: status, enhanced: null, text: redactReply(`${status} ${said}${clock}`.trim(), content) }
+  const said = [code, text].filter((part) => part !== '').join(': ')
+  return { code: status, enhanced: null, text: redact(`${status} ${said}${clock}`.trim(), source) }
 }
 
 const idMax = 100
 
 /** The record of an accepted email; `id` is the provider's, empty if it gave none. */
-export function toAcceptance(
-  { status }: HttpAnswer,
-  id: string,
-  { content, secrets }: Pick<Replying, 'content' | 'secrets'>,
-): Reply {
-  const named = id === '' ? '' : `, id ${hideSecrets(id, secrets).slice(0, idMax)}`
-  return { code: status, enhanced: null, text: redactReply(`${status} accepted${named}`, content) }
+export function toAcceptance({ status }: HttpAnswer, id: string, source: Source): Reply {
+  // Cut last: half of a secret is none that could be found.
+  const named = id === '' ? '' : `, id ${redact(id, source).slice(0, idMax)}`
+  return { code: status, enhanced: null, text: `${status} accepted${named}` }
 }

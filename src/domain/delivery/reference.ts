@@ -26,6 +26,7 @@ export function findReferences(text: string): Reference[] {
   const lower = text.toLowerCase()
   const found = new Set<string>()
   for (let at = lower.indexOf('em_'); at >= 0 && found.size < foundMax; at = lower.indexOf('em_', at + 1)) {
+    if (lower[at + idLength] !== '.') continue
     const candidate = lower.slice(at, at + referenceLength)
     if (shape.test(candidate)) found.add(candidate)
   }

@@ -2,8 +2,7 @@
  * The reply of a relay, whatever protocol it speaks, and what a failure means for the email and the relay.
  */
 
-import type { EmailContent } from './email-content.ts'
-import { redact } from './redact.ts'
+import { redact, type Source } from '../redaction/redact.ts'
 
 /**
  * A reply of a relay, redacted: one line of at most 300 characters without addresses, links and
@@ -17,10 +16,10 @@ export type Reply = {
 }
 
 /** Stands for a reply that never came: a fault of network or TLS, or a reason of our own. */
-export const noReply = (why: string): Reply => ({
+export const noReply = (why: string, source: Source = { kind: 'other' }): Reply => ({
   code: null,
   enhanced: null,
-  text: redactReply(why, null),
+  text: redact(why, source),
 })
 
 /** How far a submission had come when it failed. After `handed-over` the relay may have taken the message. */
@@ -38,26 +37,4 @@ export type FailureClass = {
   readonly retryAfterMs: number | null
   /** No answer came after the message was handed over: the relay may have taken it. */
   readonly ambiguous: boolean
-}
-
-/** At most this much of a reply is read: a relay may send up to 1 MiB. */
-const rawMax = 2000
-const textMax = 300
-
-/** One line, bounded, without addresses, links and tokens: fit for records and logs. */
-export const redactReply = (text: string, email: EmailContent | null): string =>
-  redact(boundedLine(text), email).slice(0, textMax)
-
-/**
- * Without characters that no record keeps: a relay could put them between the letters of an address. A word
- * that the bound cuts is left out, because a part of an address does not look like one.
- */
-function boundedLine(text: string): string {
-  const line = text
-    .slice(0, rawMax)
-    .replace(/\p{Cf}/gu, '')
-    .replace(/\s+/g, ' ')
-    .replace(/\p{Cc}/gu, '')
-    .toWellFormed()
-  return text.length > rawMax && line.includes(' ') ? line.slice(0, line.lastIndexOf(' ') + 1) : line
 }

@@ -5,19 +5,19 @@
  * relay as a whole. (RFC 5321 §4.2.1, RFC 3463.)
  */
 
-import type { EmailContent } from './email-content.ts'
-import { type FailureClass, type Reply, redactReply, type Stage } from './reply.ts'
+import { redact, type Source } from '../redaction/redact.ts'
+import type { FailureClass, Reply, Stage } from './reply.ts'
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 
 /**
  * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and
- * without what the email that it answers holds.
+ * redacted.
  */
-export function parseReply(raw: string, email: EmailContent | null = null): Reply {
+export function parseReply(raw: string, source: Source = { kind: 'other' }): Reply {
   const match = replyShape.exec(raw)
   const code = match?.[1] === undefined ? null : Number(match[1])
-  return { code, enhanced: match?.[2] ?? null, text: redactReply(raw, email) }
+  return { code, enhanced: match?.[2] ?? null, text: redact(raw, source) }
 }
 
 /** Why a submission failed. */

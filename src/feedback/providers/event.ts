@@ -64,12 +64,13 @@ export const suppressed = (): FailureCause => 'relay_suppressed'
 
 function newRow(action: Action, { recipient, text, status }: Said): Row {
   const enhanced = findEnhanced(toText(status))
+  const address = withoutName(toText(recipient))
   return {
-    finalRecipient: readAddress(withoutName(toText(recipient))),
+    finalRecipient: readAddress(address),
     originalRecipient: null,
     action,
     status: enhanced,
-    ...judgeReply(withoutType(toText(text)), enhanced),
+    ...judgeReply(withoutType(toText(text)), { status: enhanced, addresses: [address] }),
   }
 }
 

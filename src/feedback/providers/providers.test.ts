@@ -231,3 +231,11 @@ test('fields of other types than expected are as if they were missing', () => {
           if (finding !== null && 'reply' in finding) assert.ok(finding.reply.text.length <= 300)
         }
 })
+
+test('a reply quotes nothing of the email', () => {
+  const reply = '550 5.1.1 ada: links.acme.test/acme/AbC9dEf0GhI1jKl2MnO3 has 246813'
+  const event = { ...toFields(readFile('generic', 'bounced')), recipient: 'Ada <ada@example.com>', reply }
+  const finding = judge('generic', event)
+  assert.ok(finding?.kind === 'bounced')
+  assert.equal(finding.reply.text, '550 5.1.1 <address>: <link> has <number>')
+})

@@ -12,6 +12,7 @@ import {
   unanswered,
 } from '../../../domain/delivery/http-answer.ts'
 import { type FailureClass, noReply } from '../../../domain/delivery/reply.ts'
+import type { Source } from '../../../domain/redaction/redact.ts'
 import type { RelayClient } from '../gated-relay.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
@@ -159,14 +160,14 @@ export class ApiClient implements RelayClient {
         if (this.#stopped.signal.aborted) return workerStopped
         return isOver() ? { kind: 'expired' } : failedToConnect(exchange)
       case 'lost':
-        return failed(noReply(exchange.why), 'handed-over', unanswered)
+        return failed(noReply(exchange.why, this.#toSource(exchange, content)), 'handed-over', unanswered)
       case 'answered': {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
         if (id !== null)
           return {
             kind: 'accepted',
-            reply: toAcceptance(answer, id, { content, secrets: this.#listSecrets(exchange) }),
+            reply: toAcceptance(answer, id, this.#toSource(exchange, content)),
           }
         const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
         return failed(this.#toReply(exchange, answer, content), 'handed-over', failureClass)
@@ -185,10 +186,13 @@ export class ApiClient implements RelayClient {
 
   #toReply(asked: AskedExchange, answer: HttpAnswer, content: Message['content'] | null) {
     const error = this.#api.readError(answer)
-    return toReply(answer, { error, content, secrets: this.#listSecrets(asked), nowMs: Date.now() })
+    return toReply(answer, { error, source: this.#toSource(asked, content), nowMs: Date.now() })
   }
 
-  #listSecrets = ({ token }: AskedExchange): readonly string[] => [...this.#api.secrets, token]
+  #toSource({ token }: AskedExchange, email: Message['content'] | null): Source {
+    const secrets = [...this.#api.secrets, token]
+    return email === null ? { kind: 'other', secrets } : { kind: 'reply', email, secrets }
+  }
 
   close(): void {
     this.#stopped.abort()

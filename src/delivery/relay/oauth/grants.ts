@@ -5,8 +5,8 @@
 import { createHash, createPrivateKey, sign, X509Certificate } from 'node:crypto'
 import type { ClientAuth, ResponseBodyError, TokenEndpointResponse } from 'openid-client'
 import { describeClockDifference } from '../../../domain/delivery/clock-difference.ts'
-import { hideSecrets } from '../../../domain/delivery/redact.ts'
 import { readRetryAfter } from '../../../domain/delivery/retry-after.ts'
+import { redact } from '../../../domain/redaction/redact.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 import { type GrantedToken, TokenFault } from './token-source.ts'
 
@@ -198,7 +198,7 @@ function readRefusal(
   const { headers } = response
   const asked = readRetryAfter(headers.get('retry-after'), nowMs)
   const said = `${code}${description === '' ? '' : `: ${description}`}`
-  const text = hideSecrets(said, secrets).replace(/\beyJ[\w.-]*/g, '<assertion>')
+  const text = redact(said, { kind: 'other', secrets })
   const clock = describeClockDifference(headers.get('date'), nowMs)
   return new TokenFault(`${text.slice(0, textMax)}${clock}`, {
     lasting,

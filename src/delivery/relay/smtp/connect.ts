@@ -16,7 +16,7 @@ import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { newGrant, type OAuthClient } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
-import { toAnswer, withoutSecrets, xoauth2 } from './xoauth2.ts'
+import { explain, toAnswer, xoauth2 } from './xoauth2.ts'
 
 export type SmtpAddress = {
   readonly protocol: 'smtp'
@@ -112,7 +112,7 @@ async function connectOnce(
   } catch (error) {
     connection.close()
     const fault = signal.aborted ? timedOut : (error as SmtpError)
-    return toFailure(withoutSecrets(fault, listSecrets(address, token)), address.tls)
+    return toFailure(fault, { tls: address.tls, secrets: listSecrets(address, token) })
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
@@ -139,7 +139,7 @@ function listSecrets({ credentials }: SmtpAddress, token: string | null): string
   return 'pass' in credentials ? [credentials.pass, `\u0000${user}\u0000${credentials.pass}`] : []
 }
 
-type SmtpError = Error & { code?: string; response?: string }
+type SmtpError = Error & { code?: string; response?: string; explained?: string }
 
 const timedOut: SmtpError = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
 
@@ -147,9 +147,15 @@ const timedOut: SmtpError = Object.assign(new Error('no session in time'), { cod
 const plainPort =
   'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
 
-function toFailure({ code, response, message }: SmtpError, tls?: SmtpAddress['tls']): SmtpFailure {
+type Failing = { readonly tls?: SmtpAddress['tls']; readonly secrets?: readonly string[] }
+
+function toFailure(error: SmtpError, { tls, secrets = [] }: Failing = {}): SmtpFailure {
+  const { code, message } = error
   const said = tls === 'implicit' && message.includes('wrong version number') ? plainPort : message
-  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`) : parseReply(response)
+  const response = explain(error)
+  const source = { kind: 'other', secrets } as const
+  const reply =
+    response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`, source) : parseReply(response, source)
   return { stage: 'connect', reply, errorCode: code ?? null }
 }
 

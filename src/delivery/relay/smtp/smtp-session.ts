@@ -10,6 +10,7 @@
 import { writeReferenceHeader } from '../../../domain/delivery/relay-provider.ts'
 import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import type { Source } from '../../../domain/redaction/redact.ts'
 import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
@@ -27,6 +28,8 @@ export const failed = (failure: SmtpFailure, host: string): Submission => ({
   stage: failure.stage,
   failureClass: classifyFailure(failure, host),
 })
+
+const toSource = ({ content }: Message): Source => ({ kind: 'reply', email: content })
 
 export class SmtpSession {
   readonly #connection: RelayConnection
@@ -83,7 +86,7 @@ export class SmtpSession {
       return submission
     } catch (error) {
       this.close()
-      return this.#interruption ?? this.#failed(noReply((error as Error).message))
+      return this.#interruption ?? this.#failed(noReply((error as Error).message, toSource(message)))
     } finally {
       clearTimeout(lifeTimer)
       clearTimeout(submissionTimer)
@@ -97,13 +100,14 @@ export class SmtpSession {
     const marks = provider === null ? '' : writeReferenceHeader(provider, message.reference)
     const sender = (keepsSender ? null : message.bounceTo) ?? message.from
     const bytes = message.bytes.length + marks.length
+    const source = toSource(message)
     const commands = envelopeCommands(message, { sender, bytes }, extensions)
     if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
     if (extensions.pipelining) socket.write(commands.join(''))
     for (const command of commands) {
       if (!extensions.pipelining) socket.write(command)
       const reply = await this.#nextReply()
-      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply, message.content))
+      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply, source))
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
@@ -118,8 +122,8 @@ export class SmtpSession {
     const reply = await this.#nextReply()
     socket.setTimeout(commandMs)
     return reply.startsWith('2')
-      ? { kind: 'accepted', reply: parseReply(reply, message.content) }
-      : this.#failed(parseReply(reply, message.content))
+      ? { kind: 'accepted', reply: parseReply(reply, source) }
+      : this.#failed(parseReply(reply, source))
   }
 
   #failed(reply: Reply): Submission {

@@ -3,7 +3,6 @@
  * RFC 4954 §4 is sent after the server's 334; nodemailer's own method always puts it on that line.
  */
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { hideSecrets } from '../../../domain/delivery/redact.ts'
 
 type Handler = NonNullable<SMTPConnection.Options['customAuth']>[string]
 
@@ -27,12 +26,6 @@ export const xoauth2: Handler = async ({ auth, authMethods, sendCommand }) => {
   throw Object.assign(new Error(reply.response), { explained })
 }
 
-type Refusal = Error & { response?: string; explained?: string }
-
-/** A refusal with its explanation, and without these secrets, should the relay repeat them. */
-export function withoutSecrets(error: Refusal, secrets: readonly string[]): Refusal {
-  const hide = (text: string) => hideSecrets(text, secrets)
-  const { explained = '', message, response } = error
-  const said = response === undefined || explained === '' ? response : `${response} ${explained}`
-  return Object.assign(error, { message: hide(message), ...(said !== undefined && { response: hide(said) }) })
-}
+/** The reply of a relay to a login, with its explanation. */
+export const explain = ({ explained = '', response }: { response?: string; explained?: string }) =>
+  response === undefined || explained === '' ? response : `${response} ${explained}`

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { EmailContent } from '../delivery/email-content.ts'
+import { parseReply as parse } from '../delivery/smtp-reply.ts'
 import type { EmailAddress } from '../request/email-address.ts'
-import type { EmailContent } from './email-content.ts'
-import { parseReply } from './smtp-reply.ts'
+
+const parseReply = (raw: string, email: EmailContent) => parse(raw, { kind: 'reply', email })
 
 const content: EmailContent = {
   to: 'Ana.Lovelace+news@example.com' as EmailAddress,
@@ -19,8 +21,8 @@ const hosted: EmailContent = {
 
 const replies: readonly (readonly [string, string])[] = [
   ['554 5.7.1 ana.lovelace+news... refused', '554 5.7.1 <address>... refused'],
-  ['550 <ANA.LOVELACE@elsewhere.test> unknown', '550 <<address>@elsewhere.test> unknown'],
-  ['550 ana.lovelace%2Bnews%40example.com unknown', '550 <address>%2Bnews%40example.com unknown'],
+  ['550 <ANA.LOVELACE@elsewhere.test> unknown', '550 <<address>> unknown'],
+  ['550 ana.lovelace%2Bnews%40example.com unknown', '550 <address> unknown'],
   ['550 Ana.Lovelace+news%40example.com unknown', '550 <address> unknown'],
   ['550 ana.lovelace+news at example.com unknown', '550 <address> unknown'],
   ['554 spam for Secret Society by bob', '554 spam for <name> by <name>'],
@@ -28,7 +30,7 @@ const replies: readonly (readonly [string, string])[] = [
   ['554 listed: /auth/verify/SECRET-PART?tok', '554 listed: <link>'],
   ['554 listed: %2Fauth%2Fverify%2FSECRET-PART', '554 listed: <link>'],
   ['554 found LIVE-TOKEN-4711== in it', '554 found <token> in it'],
-  ['554-cut LIVE-TOK\r\n554 EN-4711 twice', '554-cut <link> 554 EN-4711 twice'],
+  ['554-cut LIVE-TOK\r\n554 EN-4711 twice', '554-cut <token> twice'],
   ['554 host app.acme.test is listed', '554 host app.acme.test is listed'],
   ['554 see ://other.test/path of it', '554 see <link> of it'],
   ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
@@ -146,4 +148,52 @@ test('a recipient of one or two letters is not every article of a sentence', () 
 
 test('what was outside a word stays: no part of a longer word is taken for a name', () => {
   assert.equal(parseReply('550 bobsled bob_x xbob', content).text, '550 bobsled <name>_x xbob')
+})
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const hex = (text: string) => Buffer.from(text).toString('hex')
+
+test('what an email holds goes in base64 and hexadecimal digits, in any reply', () => {
+  const email: EmailContent = { ...content, to: 'Jo@example.com' as EmailAddress, code: '246813' }
+  const { to, url, code = '' } = email
+  const quoted = [
+    to,
+    to.toLowerCase(),
+    `<${to}>`,
+    `x ${url}`,
+    'LIVE-TOKEN-4711',
+    code,
+    `id ${code}`,
+    'Secret Society',
+  ]
+  for (const value of quoted)
+    for (const encoded of [base64(value), Buffer.from(value).toString('base64url'), hex(value)])
+      for (const raw of [`250 ok ${encoded} it said`, `554 =?utf-8?B?${encoded}?= it said`]) {
+        const { text } = parseReply(raw, email)
+        assert.ok(!text.includes(encoded.slice(0, 6)) && text.endsWith(' it said'), `${raw}: ${text}`)
+      }
+  const both = parseReply(`250 ${base64('KXRTQ7')} ${base64('kxrtq7')}`, { ...email, code: 'kxrtq7' })
+  assert.equal(both.text, '250 <code> <code>')
+  const cut = base64(`to: ${url}`).slice(20, 40)
+  assert.equal(parseReply(`250 ${cut}`, email).text, '250 <link>')
+  assert.equal(parseReply('250 ok: queued as 4XkPzQ1YfJz9sT', email).text, '250 ok: queued as 4XkPzQ1YfJz9sT')
+})
+
+test('the sign of an address goes in the escapes of programs', () => {
+  const email = { ...content, to: 'jo@example.com' as EmailAddress }
+  for (const sign of [String.raw`\u0040`, String.raw`\x40`, String.raw`\100`, '%u0040', '&#64;', '&commat;'])
+    assert.equal(parseReply(`550 jo${sign}example.com gone`, email).text, '550 <address> gone')
+})
+
+test('names of two letters go: in other scripts anywhere, in Latin as a word with a capital', () => {
+  const reply = (raw: string, inviterName: string) => parseReply(raw, { ...content, inviterName }).text
+  assert.equal(reply('554 李明邀请您, from 李明', '李明'), '554 <name>邀请您, from <name>')
+  assert.equal(reply('554 by Bo, "BO"; Bob, Boat', 'Bo'), '554 by <name>, "<name>"; Bob, Boat')
+  assert.equal(reply('554 An error on a bo', 'An'), '554 An error on a bo')
+  assert.equal(reply('554 by José', 'Jose\u0301'), '554 by <name>')
+})
+
+test('a code goes when a long tag is between its halves', () => {
+  const raw = `554 <b>246</b><p style="${'a'.repeat(300)}">813</p>`
+  assert.equal(parseReply(raw, { ...content, code: '246813' }).text, '554 <b><code></p>')
 })

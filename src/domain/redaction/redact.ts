@@ -1,0 +1,70 @@
+/**
+ * The one redaction: a text from a relay, a mail API, a token server, a report, a provider's event, an auth
+ * server or a browser passes here once, where it becomes a record, an event or a line of a page. It takes
+ * out what looks like an address, a link or a token, and what is known of the email, in the spellings and
+ * encodings that servers use. Codes of replies, the words of a diagnosis and the hosts of mail servers stay.
+ * A server that means to leak what it has read still can, in a form of its own.
+ */
+import { cleanLine } from '../controls.ts'
+import type { EmailContent } from '../delivery/email-content.ts'
+import { findAddress, findEmail, findSecret, readLine } from './known.ts'
+import { findNumbers } from './numbers.ts'
+import { findShapes } from './shapes.ts'
+import { hideSpans, type Span } from './spans.ts'
+
+export type Source =
+  /** It answers an email, whose content is at hand. */
+  | { readonly kind: 'reply'; readonly email: EmailContent; readonly secrets?: readonly string[] }
+  /**
+   * It is about an email that has ended, of which nothing is kept: the addresses are those that the report
+   * names. Since the code is not known, everything that could be one is taken out.
+   */
+  | { readonly kind: 'report'; readonly addresses: readonly string[] }
+  /** Nothing of an email can be in it. `secrets`: credentials that the other side was sent. */
+  | { readonly kind: 'other'; readonly secrets?: readonly string[] }
+
+/** At most this much of a text is read: a relay may send up to 1 MiB. */
+const readMax = 2000
+const textMax = 300
+
+/** Addresses of a report that are looked for. */
+const addressesMax = 20
+
+/** The status of a reply, which a short code could be a part of. */
+const statusShape = /^\d{3}(?:[ -](?:\d\.\d{1,3}\.\d{1,3}(?: |$))?|$)/
+
+/** One line of at most 300 characters, fit for records and logs. */
+export function redact(text: string, source: Source): string {
+  const line = cleanLine(text, readMax)
+  const [status = ''] = statusShape.exec(line) ?? []
+  const said = line.slice(status.length)
+  // The id by which a relay or provider knows an accepted email looks like a token, and operators need it.
+  const isAcceptance = source.kind !== 'report' && status.startsWith('2')
+  const spans = [
+    ...findShapes(said, { source: source.kind, isAcceptance }),
+    ...findKnown(said, status, source),
+  ]
+  return `${status}${hideSpans(said, spans)}`.slice(0, textMax)
+}
+
+/** In a report, the reply that it quotes may have several lines. */
+const quotedCode = /(?<![\w.])[2-5]\d\d(?=[ -])/
+
+function findKnown(line: string, status: string, source: Source): Span[] {
+  const [code = null] = /^\d{3}/.exec(status) ?? quotedCode.exec(line) ?? []
+  const readings = readLine(line, code)
+  if (source.kind === 'report') {
+    const addresses = new Set([...source.addresses, ...listAddresses(line)])
+    const found = [...addresses]
+      .slice(0, addressesMax)
+      .flatMap((address) => findAddress(readings, line, address))
+    return [...found, ...findNumbers(line, status)]
+  }
+  const secrets = (source.secrets ?? []).filter((secret) => secret !== '')
+  const found = secrets.flatMap((secret) => findSecret(readings, line, secret))
+  return source.kind === 'reply' ? [...found, ...findEmail(readings, line, source.email)] : found
+}
+
+/** The addresses in a text, such as the field of a report. */
+export const listAddresses = (text: string): string[] =>
+  text.split(/[\s<>(),;:"'[\]]+/).filter((word) => /^[^@]+@[^@]+$/.test(word))
