@@ -5,6 +5,7 @@ import { constants, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { runCli } from './cli/program.ts'
 import { composeCommands } from './compose/commands.ts'
+import { toPrintable } from './domain/controls.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -12,7 +13,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 const onFatal = (error: Error) => {
   console.error(
-    `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
+    toPrintable(
+      `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
+    ),
   )
   process.exit(1)
 }

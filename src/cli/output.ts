@@ -2,6 +2,7 @@
  * The output of commands: with `--json` exactly one JSON document, otherwise text for people. Errors go
  * to standard error and say what is wrong and what to do.
  */
+import { escapeControls, toPrintable, toPrintableLine } from '../domain/controls.ts'
 import { describeDuration, describeShortTime } from '../domain/duration.ts'
 
 /** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
@@ -22,14 +23,24 @@ export type Output = {
 
 type Cell = string | number | null
 
+/** The one way out. A terminal shows what is written here, and obeys none of it. */
+export const newOutput = ({ json, out, err }: Output): Output => ({
+  json,
+  out: (text) => out(toPrintable(text)),
+  err: (text) => err(toPrintable(text)),
+})
+
 /** Prints one JSON document, or the text that `show` makes. */
 export function print(output: Output, document: unknown, show: () => string): void {
-  output.out(output.json ? JSON.stringify(document, null, 2) : show())
+  output.out(output.json ? toJson(document) : show())
 }
+
+const toJson = (document: unknown): string =>
+  escapeControls(JSON.stringify(document, null, 2), (hex) => `\\u${hex}`)
 
 /** Columns as wide as their content. Columns of numbers are right-aligned. */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
+  const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : toPrintableLine(String(cell)))))
   const widths = heads.map((head, column) =>
     Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)),
   )
@@ -50,7 +61,7 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
 export function record(entries: readonly (readonly [string, Cell | undefined])[]): string {
   const present = entries.filter(([, value]) => value !== undefined && value !== null && value !== '')
   const width = Math.max(...present.map(([name]) => name.length))
-  return present.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n')
+  return present.map(([name, value]) => `${name.padEnd(width)}  ${toPrintableLine(String(value))}`).join('\n')
 }
 
 /** A date and time for people, from ISO 8601 in UTC: to the second. */

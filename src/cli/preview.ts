@@ -1,9 +1,13 @@
 /** `postern preview`: one of an app's emails with sample content. */
 import { type Command, Option } from 'commander'
+import { escapeControls } from '../domain/controls.ts'
 import { type CodePlace, codePlaces } from '../domain/delivery/email-content.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { type CliDeps, withOperations } from './context.ts'
 import { print } from './output.ts'
+
+/** They surround names in languages that are written from right to left; a terminal shows them as signs. */
+const isolates = /[\u2068\u2069]/g
 
 type Options = {
   readonly type: EmailType
@@ -29,7 +33,9 @@ export function addPreviewCommand(program: Command, deps: CliDeps): void {
         })
         const { html, language, subject, text } = email
         print(deps.output, email, () =>
-          asHtml ? html : `Language: ${language}\nSubject: ${subject}\n\n${text}`,
+          asHtml
+            ? escapeControls(html, (hex) => `&#x${hex};`)
+            : `Language: ${language}\nSubject: ${subject}\n\n${text.replace(isolates, '')}`,
         )
       }),
     )

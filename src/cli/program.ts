@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
 import type { Environment } from '../config/reader.ts'
+import { toPrintable } from '../domain/controls.ts'
 import { addActivityCommands } from './activity.ts'
 import { addAppCommands } from './app.ts'
 import { addApplyCommand } from './apply.ts'
@@ -17,7 +18,7 @@ import { readGlobalOptions } from './global-options.ts'
 import { addHookCommands } from './hook.ts'
 import { addKeyCommands } from './key.ts'
 import { addLanguagesCommand } from './languages.ts'
-import { CommandFailed, type Output, UsageError } from './output.ts'
+import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
 import { addConsoleCommands, addPersonCommands } from './person.ts'
 import { addPreviewCommand } from './preview.ts'
 import { addQueueCommands } from './queue.ts'
@@ -47,12 +48,18 @@ export type CommandHost = Omit<CliDeps, 'env' | 'output'> & Omit<Output, 'json'>
 export async function runCli(
   argv: readonly string[],
   env: Environment,
-  { out, err, ...parts }: CommandHost,
+  { out: writeOut, err: writeErr, ask, ...parts }: CommandHost,
 ): Promise<ExitCode> {
+  const { out, err } = newOutput({ json: false, out: writeOut, err: writeErr })
   const written = { last: '' } // errors are printed once, by `explain`
   try {
     const line = readGlobalOptions(argv, env)
-    const program = newProgram({ ...parts, env: line.env, output: { json: line.json, out, err } })
+    const program = newProgram({
+      ...parts,
+      ask: (question) => ask(toPrintable(question)),
+      env: line.env,
+      output: { json: line.json, out, err },
+    })
     everyCommand(program, (command) => {
       command
         .exitOverride()

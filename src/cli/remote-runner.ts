@@ -1,11 +1,12 @@
 /** Runs operations over HTTP, by the management API of another process. */
-import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../config/listeners.ts'
-import { unsafeModes } from '../config/secrets.ts'
+import { type PrivateFile, readPrivateFile } from '../config/private-file.ts'
+import { toPrintableLine } from '../domain/controls.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
+import type { Issue } from '../domain/request/rejection.ts'
 import type { RawInput } from '../management/operation/perform.ts'
-import { done, type ErrorCode, type Result } from '../management/operation/result.ts'
+import { done, type ErrorCode, type OperationError, type Result } from '../management/operation/result.ts'
 import {
   type Answer,
   type CallInput,
@@ -62,21 +63,21 @@ function readToken(file: string): string {
     throw new UsageError(
       '--url needs --token-file (or POSTERN_TOKEN_FILE): a file with a management token ("postern token create" makes one)',
     )
-  const { mode, token } = readFile(file)
+  const { fault, text } = readFile(file)
+  const token = text.trim()
   if (token === '') throw new UsageError(`${file} is empty; it must hold a management token`)
   const { kind } = parseTokenHeader(`Bearer ${token}`)
   if (kind === 'other')
     throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
   if (kind !== 'secret')
     throw new UsageError(`${file} must contain only a management token: psa_ and 49 characters`)
-  if ((mode & unsafeModes) !== 0)
-    throw new UsageError(`others may read ${file}, or its group may write it: run chmod 600 on it`)
+  if (fault !== null) throw new UsageError(`--token-file: ${fault}`)
   return token
 }
 
-function readFile(file: string): { mode: number; token: string } {
+function readFile(file: string): PrivateFile {
   try {
-    return { mode: statSync(file).mode, token: readFileSync(file, 'utf8').trim() }
+    return readPrivateFile(file)
   } catch (error) {
     throw new UsageError(`cannot read ${file} of --token-file: ${(error as Error).message}`)
   }
@@ -128,10 +129,26 @@ async function send(url: string, { deadlineMs, ...init }: Request): Promise<Resp
   }
 }
 
+/** The error of another process, whose words the command prints. */
+function readError(given: unknown): OperationError | undefined {
+  const { code, message, issues } = (given ?? {}) as Readonly<Record<string, unknown>>
+  if (typeof code !== 'string' || typeof message !== 'string') return undefined
+  const listed = Array.isArray(issues) ? (issues as readonly Issue[]) : []
+  return {
+    code: code as ErrorCode,
+    message: toPrintableLine(message),
+    issues: listed.map((issue) => ({
+      field: toPrintableLine(String(issue?.field)),
+      code: String(issue?.code),
+      message: toPrintableLine(String(issue?.message)),
+    })),
+  }
+}
+
 async function readAnswer<T>(base: string, response: Response): Promise<Result<T>> {
   const answer = (await response.json().catch(() => null)) as Record<string, unknown> | null
   if (response.ok && answer !== null) return done(answer as T, { created: response.status === 201 })
-  const error = answer?.error as { code: ErrorCode; message: string } | undefined
+  const error = readError(answer?.error)
   if (error?.message.includes('POST /v1/email') && response.status === 404)
     throw new CommandFailed(
       `${base} is the public API; set --url to the POSTERN_CONSOLE_LISTEN address (port 4022 by default)`,

@@ -248,6 +248,7 @@ test('the configuration may stand in a file', onlyHere, async (t) => {
     Object.entries(env)
       .map(([name, value]) => `${name}=${value}`)
       .join('\n'),
+    { mode: 0o600 },
   )
   const ran = await postern({}, ['--env-file', file, 'app', 'list', '--json'])
   assert.equal(ran.code, 0, ran.err)
