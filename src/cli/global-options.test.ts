@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { temporaryFolder } from '../../test/support/temporary.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { UsageError } from './output.ts'
 
@@ -28,4 +31,51 @@ test('an option without its value is refused, and so is a file that cannot be re
     refused(name, '--other', 'status')
   }
   refused('--env-file', '/nowhere/postern.env', 'status')
+})
+
+/** An env file with a secret, and the reading of it. */
+function newEnvFile(t: Parameters<typeof temporaryFolder>[0]) {
+  const folder = join(temporaryFolder(t), 'postern')
+  mkdirSync(folder)
+  const file = join(folder, 'postern.env')
+  writeFileSync(file, 'POSTERN_SECRET_KEYS=k1:c2VjcmV0', { mode: 0o600 })
+  const read = (path = file) => readGlobalOptions(['--env-file', path, 'status'], {}).env
+  const refused = (reason: RegExp, path = file) =>
+    assert.throws(
+      () => read(path),
+      (error: Error) =>
+        error instanceof UsageError && reason.test(error.message) && !/c2Vj/.test(error.message),
+    )
+  return { folder, file, read, refused }
+}
+
+test('an env file that others can read or write is refused, as a file of secrets is', (t) => {
+  const { file, read, refused } = newEnvFile(t)
+  for (const mode of [0o600, 0o640, 0o400, 0o440]) {
+    chmodSync(file, mode)
+    assert.deepEqual(read(), { POSTERN_SECRET_KEYS: 'k1:c2VjcmV0' }, mode.toString(8))
+  }
+  const link = join(temporaryFolder(t), 'link')
+  symlinkSync(file, link)
+  for (const mode of [0o644, 0o660, 0o666, 0o604, 0o602]) {
+    chmodSync(file, mode)
+    refused(/^--env-file: others may read .*chmod 600/)
+    refused(/^--env-file: others may read .*chmod 600/, link)
+  }
+})
+
+test('an env file in a folder that others can write to is refused, but not in one as /tmp is', (t) => {
+  const { folder, file, read, refused } = newEnvFile(t)
+  const link = join(temporaryFolder(t), 'link')
+  symlinkSync(file, link)
+  for (const [mode, isSafe] of [
+    [0o777, false],
+    [0o1777, true],
+    [0o775, true],
+  ] as const) {
+    chmodSync(folder, mode)
+    for (const path of [file, link])
+      if (isSafe) assert.ok(read(path))
+      else refused(/others may replace .*chmod o-w/, path)
+  }
 })

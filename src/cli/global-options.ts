@@ -1,6 +1,6 @@
 /** The global options, which may stand anywhere in the line, and the environment that they make. */
-import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
+import { type PrivateFile, readPrivateFile } from '../config/private-file.ts'
 import type { Environment } from '../config/reader.ts'
 import { UsageError } from './output.ts'
 
@@ -13,7 +13,8 @@ export type CommandLine = {
 
 /**
  * @param argv without the program's name
- * @throws UsageError if an option lacks its value, or the file of `--env-file` cannot be read
+ * @throws UsageError if an option lacks its value, or the file of `--env-file` cannot be read, or others have
+ * access to it
  */
 export function readGlobalOptions(argv: readonly string[], env: Environment): CommandLine {
   const args = [...argv]
@@ -50,9 +51,16 @@ function takeValue(args: string[], name: string): string | undefined {
   return value
 }
 
+/** It holds the key ring, and passwords in URLs. */
 function readEnvFile(file: string): Environment {
+  const { fault, text } = readEnvText(file)
+  if (fault !== null) throw new UsageError(`--env-file: ${fault}`)
+  return parseEnv(text)
+}
+
+function readEnvText(file: string): PrivateFile {
   try {
-    return parseEnv(readFileSync(file, 'utf8'))
+    return readPrivateFile(file)
   } catch (error) {
     throw new UsageError(`cannot read the --env-file: ${(error as Error).message}`)
   }

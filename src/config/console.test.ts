@@ -102,7 +102,7 @@ test('what is missing or unsafe of a provider is named, and its secret is not re
   assert.equal(parse(inFile).oidc?.clientSecret, 'a-secret-of-the-client')
   chmodSync(file, 0o644)
   const open = faults(inFile)
-  assert.match(open, /other users can read/)
+  assert.match(open, /others may read/)
   assert.doesNotMatch(open, /a-secret-of-the-client/)
   assert.match(faults({ ...oidc, POSTERN_OIDC_CLIENT_SECRET: `file:${folder}/none` }), /cannot read/)
 })

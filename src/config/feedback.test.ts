@@ -63,7 +63,7 @@ test('the keys may be in a file that others cannot read; a command, which may no
   const given = { POSTERN_FEEDBACK_LISTEN, POSTERN_FEEDBACK_KEYS: `file:${file}` }
   assert.match(read(given).join(), /^127\.0\.0\.1:4026,postmark resend/)
   chmodSync(file, 0o644)
-  assert.match(faults(given).join(), /other users can read/)
+  assert.match(faults(given).join(), /others may read/)
   const nowhere = { ...given, POSTERN_FEEDBACK_KEYS: 'file:/nowhere/keys' }
   assert.match(faults(nowhere).join(), /cannot read \/nowhere\/keys/)
   assert.deepEqual(read(nowhere, 'command'), ['127.0.0.1:4026', ''])

@@ -6,6 +6,7 @@ import { type EmailAddress, parseEmailAddress } from '../domain/request/email-ad
 import type { BounceListenerOptions } from '../feedback/bounce-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { readAddress } from './listeners.ts'
+import { readPrivateFile } from './private-file.ts'
 import type { Reader } from './reader.ts'
 import { readGivenSecret } from './secrets.ts'
 
@@ -74,6 +75,8 @@ function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {
   const [certFile = '', keyFile = ''] = match?.slice(1) ?? []
   const missing = [certFile, keyFile].find((file) => match !== null && !isReadable(file))
   if (missing !== undefined) fault(`${tlsName}: cannot read ${missing}`)
+  const open = match === null || missing !== undefined ? null : readPrivateFile(keyFile).fault
+  if (open !== null) fault(`${tlsName}: ${open}`)
   return { certFile, keyFile }
 }
 

@@ -1,6 +1,6 @@
 /** `POSTERN_SECRET_KEYS`: the key ring, as text or as the name of a file. */
-import { readFileSync, statSync } from 'node:fs'
 import { type KeyRing, parseKeyRing } from '../store/crypto/key-ring.ts'
+import { readPrivateFile } from './private-file.ts'
 import { devSecretKeysFile, type Reader } from './reader.ts'
 
 const name = 'POSTERN_SECRET_KEYS'
@@ -32,11 +32,6 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
 const sameRing =
   'set the ring that the database or backup was made with (a new key cannot open it; for a new database, "postern secret new" prints one)'
 
-/** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
-export const unsafeModes = 0o027
-
-const unsafeFile = (file: string): boolean => (statSync(file).mode & unsafeModes) !== 0
-
 /**
  * A secret that is given as itself or as `file:PATH`, whose text is trimmed. Empty after a fault.
  * @param name what the fault is about
@@ -48,8 +43,9 @@ export function readGivenSecret(given: string, name: string, fault: Reader['faul
     return given
   }
   try {
-    if (unsafeFile(file)) fault(`${name}: other users can read ${file}; run chmod 600 on it`)
-    const text = readFileSync(file, 'utf8').trim()
+    const read = readPrivateFile(file)
+    if (read.fault !== null) fault(`${name}: ${read.fault}`)
+    const text = read.text.trim()
     if (text === '') fault(`${name}: ${file} is empty`)
     return text
   } catch {
@@ -60,12 +56,9 @@ export function readGivenSecret(given: string, name: string, fault: Reader['faul
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
-    if (unsafeFile(file)) {
-      fault(
-        `${name}: others may read ${file}, or its group may write it; run chmod 600 on it, or set the mode 0440 in an orchestrator's secret`,
-      )
-    }
-    return readFileSync(file, 'utf8')
+    const read = readPrivateFile(file)
+    if (read.fault !== null) fault(`${name}: ${read.fault}`)
+    return read.text
   } catch {
     fault(
       file === devSecretKeysFile
