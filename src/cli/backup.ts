@@ -1,10 +1,10 @@
 /** `postern backup`, `restore` and `copy`: the database as a whole. */
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
-import { counted, describeBytes } from '../domain/counts.ts'
+import { readPrivateFile } from '../config/private-file.ts'
+import { counted, describeBytes, formatCount } from '../domain/counts.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
-import type { AccessNames, DatabaseFacts, Restored } from '../store/database-facts.ts'
+import type { DatabaseFacts, Found, FoundByKind, Restored } from '../store/database-facts.ts'
 import { type CliDeps, commandConfig } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
@@ -42,8 +42,9 @@ Example:
 
 const restoreHelp = `
 The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The current
-database is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired. Keys, tokens
-and people revoked or disabled since the backup stay that way; sessions, invitations and sign-in links end.
+database is kept under another name. If the backup was made from it, what has changed since is carried over: access that ended,
+settings of apps, secrets, suppressions, records. Mail that was queued in the backup is sent, unless it is known to have ended,
+or its link has expired. Sessions, invitations and sign-in links end. The output lists what was carried over and what is lost.
 FILE is read by the service's user; "-" is standard input.
 
 Example:
@@ -75,7 +76,7 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
       previous === null
         ? ''
         : `The previous database is now ${previous}. Delete it when you no longer need it.`,
-      describeAccess(facts),
+      describeComparison(facts),
       describeQueued(facts, cancelQueued),
       missingKeyIds.length === 0
         ? ''
@@ -95,39 +96,56 @@ const describeKeys = (ids: readonly string[]): string =>
 
 const namesMax = 20
 
-/** The names of one kind of access, a line each kind. */
-function listNames(access: AccessNames): string {
-  const kinds = [
-    ['delivery keys', access.keys],
-    ['management tokens', access.tokens],
-    ['people', access.people],
-    ['passkeys', access.passkeys],
-    ['apps', access.apps],
-  ] as const
-  const lines = kinds
-    .filter(([, names]) => names.length > 0)
-    .map(([kind, names]) => {
-      const more = names.length > namesMax ? `, and ${names.length - namesMax} more (--json lists them)` : ''
-      return `  ${kind}: ${names.slice(0, namesMax).join(', ')}${more}`
-    })
-  return lines.length === 0 ? '  nothing' : lines.join('\n')
+/** `leaked (key_…), stolen (key_…), and 3 more`, or `5 added, 1 removed`; nothing for what is empty. */
+function describeFound(found: Found): string {
+  if (!Array.isArray(found)) {
+    const counts = Object.entries(found).filter(([, value]) => value > 0)
+    return counts.map(([what, value]) => `${formatCount(value)} ${what}`).join(', ')
+  }
+  const more = found.length > namesMax ? `, and ${found.length - namesMax} more (--json lists them)` : ''
+  return `${found.slice(0, namesMax).join(', ')}${more}`
 }
 
-function describeAccess({ ended, works }: Restored): string {
-  if (ended === null)
-    return `The previous database could not show what was revoked or disabled since the backup, so all of this works again. Revoke or disable anything that should not:\n${listNames(works)}`
-  const none = Object.values(ended).every((names) => names.length === 0)
-  return none
-    ? 'No key, token, person, passkey or app in the backup has lost access since.'
-    : `Since the backup, this access was ended, reduced or removed; the restored database keeps it that way (apps are disabled):\n${listNames(ended)}`
+/** A line for each kind of which something was found. */
+const listKinds = (byKind: FoundByKind): string[] =>
+  Object.entries(byKind)
+    .map(([kind, found]) => [kind, describeFound(found)])
+    .filter(([, text]) => text !== '')
+    .map(([kind, text]) => `  ${kind}: ${text}`)
+
+function describeComparison({ asInBackup, carried, lost, notCompared, works }: Restored): string {
+  const ended = 'Sessions, invitations and sign-in links have ended.'
+  if (carried === null)
+    return `Nothing could be compared, because ${notCompared}. Settings are as in the backup, suppressions made since are lost, and all of this works again. Revoke, disable or correct anything that should not:
+${listKinds(works).join('\n') || '  nothing'}
+${ended}`
+  const [kept, gone] = [listKinds(carried), listKinds(lost)]
+  const isSame = (kind: string) =>
+    describeFound(carried[kind] ?? []) === '' && describeFound(lost[kind] ?? []) === ''
+  const same = Object.keys(carried).filter(isSame)
+  return [
+    ...(kept.length === 0
+      ? []
+      : ['Changed since the backup; the restored database has it as the previous one:', ...kept]),
+    ...(gone.length === 0 ? [] : ['Made or given since the backup, and lost:', ...gone]),
+    ...(same.length === 0 ? [] : [`Compared, without a change since the backup: ${same.join(', ')}.`]),
+    `Not compared, and as in the backup: ${asInBackup.join(', ')}.`,
+    ended,
+  ].join('\n')
 }
 
-function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
+function describeQueued({ carried, queued, toSend, waiting }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
-  if (cancelled) return `Cancelled ${counted(queued, 'email')} queued in the backup.`
-  const again = `The service will send ${counted(queued - expired, 'email')} queued in the backup, including any already sent since.`
+  const ended =
+    waiting === queued
+      ? ''
+      : `Of the ${counted(queued, 'email')} queued in the backup, ${formatCount(queued - waiting)} ended since, and will not be sent again. `
+  if (cancelled) return `${ended}Cancelled ${counted(waiting, 'email')} queued in the backup.`
+  if (waiting === 0) return ended.trim()
+  const again = `The service will send ${counted(toSend, 'email')} queued in the backup${carried === null ? ', including any already sent since' : ''}.`
+  const expired = waiting - toSend
   const expiredNote = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
-  return `${again}${expiredNote} To send none, restore again with --cancel-queued before you start it.`
+  return `${ended}${again}${expiredNote} To send none, restore again with --cancel-queued before you start it.`
 }
 
 async function copy(deps: CliDeps, to: string): Promise<void> {
@@ -160,8 +178,11 @@ function parseTarget(to: string): PostgresAddress {
 
 function readText(file: string): string {
   try {
-    return readFileSync(file, 'utf8').trim()
+    const { fault, text } = readPrivateFile(file)
+    if (fault !== null) throw new UsageError(`--to: ${fault}`)
+    return text.trim()
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new CommandFailed(`cannot read the --to file: ${(error as Error).message}`)
   }
 }

@@ -12,25 +12,36 @@ export type DatabaseFacts = {
   readonly keyIds: readonly string[]
 }
 
-/** Everything that gives access to Postern, by names for people. */
-export type AccessNames = {
-  readonly keys: readonly string[]
-  readonly tokens: readonly string[]
-  readonly people: readonly string[]
-  readonly passkeys: readonly string[]
-  readonly apps: readonly string[]
-}
+/** Names for people, or counts of what has no name. */
+export type Found = readonly string[] | Readonly<Record<string, number>>
 
-export type Restored = DatabaseFacts & {
-  /**
-   * Access that had ended in the database that was there, and does not work in the restored one either; null
-   * if that database could not be asked: it was not there, was damaged or older, or was another one.
-   */
-  readonly ended: AccessNames | null
-  /** Access that works in the restored database. */
-  readonly works: AccessNames
-  /** The new name of the database that was there before; null if there was none. */
-  readonly previous: string | null
-  /** Ids of keys that the ring lacks and that sealed queued emails. */
-  readonly missingKeyIds: readonly string[]
-}
+/** By the names of the kinds: `delivery keys`, `suppressions`. */
+export type FoundByKind = Readonly<Record<string, Found>>
+
+/** How the database that was there differed from the backup, for each kind that was compared. */
+export type Comparison =
+  | {
+      /** The restored database has it as the database that was there, and not as the backup. */
+      readonly carried: FoundByKind
+      /** Made or given since the backup; the restored database lacks it. */
+      readonly lost: FoundByKind
+      readonly notCompared: null
+    }
+  /** `notCompared`: why. The restored database is as the backup. */
+  | { readonly carried: null; readonly lost: null; readonly notCompared: string }
+
+export type Restored = DatabaseFacts &
+  Comparison & {
+    /** Everything that gives access, directs data or holds mail back in the restored database. */
+    readonly works: FoundByKind
+    /** The kinds that are never compared, and are as in the backup. */
+    readonly asInBackup: readonly string[]
+    /** The queued emails of the backup that have not ended since, as far as was compared. */
+    readonly waiting: number
+    /** Those of them whose links have not expired. */
+    readonly toSend: number
+    /** The new name of the database that was there before; null if there was none. */
+    readonly previous: string | null
+    /** Ids of keys that the ring lacks and that sealed queued emails. */
+    readonly missingKeyIds: readonly string[]
+  }

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
@@ -12,40 +11,16 @@ import {
   hashSignInCode,
   newSessionSecret,
   newSignInCode,
+  type SignInHash,
 } from '../../src/domain/operator/sign-in.ts'
-import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
-import type { AccessNames } from '../../src/store/database-facts.ts'
+import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { PersonRecord } from '../../src/store/people-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { postern, posternJson } from '../support/cli.ts'
 import { operator } from '../support/operator.ts'
-import { newRing } from '../support/service.ts'
-import { type Scope, temporaryFolder } from '../support/temporary.ts'
+import type { Scope } from '../support/temporary.ts'
+import { backUp, inStore, newPlace, type Place, present, restoreJson, restoreText } from './restore-place.ts'
 import { newSender } from './subject.ts'
-
-type Place = {
-  readonly path: string
-  readonly ring: KeyRing
-  readonly env: Record<string, string>
-  readonly backup: string
-}
-
-function newPlace(t: Scope, ring = newRing()): Place {
-  const folder = temporaryFolder(t)
-  const path = join(folder, 'postern.db')
-  const env = { POSTERN_DATABASE_URL: `sqlite:${path}`, POSTERN_SECRET_KEYS: formatKeyRing(ring) }
-  return { path, ring, env, backup: join(folder, 'backup.db') }
-}
-
-async function inStore<T>({ path, ring }: Place, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
 
 const newPerson = async (store: Store, name: string, role: PersonRecord['role']): Promise<PersonRecord> => {
   const person = await store.createPerson({ name, role, apps: null }, operator)
@@ -95,10 +70,12 @@ async function makeAll(store: Store) {
   await store.updatePerson(dora.id, { apps: [acme.app.id, paused.app.id] }, operator)
   await store.keepNonce('n', store.now() + 86_400_000)
   const [used, code] = [hashSignInCode(newSignInCode()), hashSignInCode(newSignInCode())]
-  for (const hash of [used, code])
-    await store.createSignInCode({ hash, person: ben.id, expiresAt: store.now() + 86_400_000 }, operator)
+  const newCode = (hash: SignInHash) =>
+    store.createSignInCode({ hash, person: ben.id, expiresAt: store.now() + 86_400_000 }, operator)
+  await newCode(used)
   const session = hashSessionSecret(newSessionSecret())
   assert.ok(await store.signInByCode(used, { hash: session, agent: 'a', requestId: 'req_x' }))
+  await newCode(code)
   const all = { acme, gone, paused, keys, short, over, endless, tokens, mallory, ana, ben, cleo, dora }
   return { ...all, code, session }
 }
@@ -128,17 +105,17 @@ async function endSome(store: Store, all: Awaited<ReturnType<typeof makeAll>>): 
 test('what was revoked, disabled, reduced or removed since the backup stays so, and is printed', async (t) => {
   const place = newPlace(t)
   const all = await inStore(place, makeAll)
-  assert.equal((await postern(place.env, ['backup', place.backup])).code, 0)
+  await backUp(place)
   await inStore(place, (store) => endSome(store, all))
-  const ran = await postern(place.env, ['restore', place.backup])
-  assert.equal(ran.code, 0, ran.err)
-  assert.match(ran.out, /Since the backup, this access was ended, reduced or removed/)
+  const out = await restoreText(place)
+  assert.match(out, /Changed since the backup; the restored database has it as the previous one:\n/)
   for (const name of [
     ...['leaked', 'shortened', 'endless', 'stolen', 'Mallory', 'Ana', 'Dora', 'laptop of Ben'],
     ...['gone', 'paused'],
   ])
-    assert.ok(ran.out.includes(name), `${name} in ${ran.out}`)
-  assert.doesNotMatch(ran.out, /kept|over \(|Cleo|null/)
+    assert.ok(out.includes(name), `${name} in ${out}`)
+  assert.doesNotMatch(out, /kept|over \(|null/)
+  assert.match(out, /lost:\n {2}people: Cleo \(pe_\w+, rights given since\)\n/)
   await inStore(place, async (store) => {
     const judged = null
     assert.equal((await store.enqueue({ keyHash: all.keys[0].hash, judged })).kind, 'invalid_key')
@@ -161,27 +138,33 @@ test('what was revoked, disabled, reduced or removed since the backup stays so, 
     assert.equal(await store.findPasskey('passkey-Ben'), null)
     assert.ok(await store.findPasskey('passkey-Ana'))
     const statuses = (await store.listApps()).map(({ slug, status }) => `${slug} ${status}`)
-    assert.deepEqual(statuses.toSorted(), ['acme active', 'gone disabled', 'paused disabled'])
+    assert.deepEqual(statuses.toSorted(), ['acme active', 'paused disabled'])
   })
 })
 
 test('the way back from a restore keeps what was made after the backup', async (t) => {
   const place = newPlace(t)
   const all = await inStore(place, makeAll)
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   const later = await inStore(place, async (store) => ({
     ...(await newKeyFor(store, all.acme.app.id, 'made later')),
     person: await newPerson(store, 'Cy', 'admin'),
     app: await newSender(store, 'new'),
   }))
-  const restored = await posternJson<{ previous: string; ended: AccessNames }>(place.env, [
-    'restore',
-    place.backup,
-  ])
-  assert.deepEqual(restored.ended, { keys: [], tokens: [], people: [], passkeys: [], apps: [] })
-  const back = await postern(place.env, ['restore', restored.previous])
-  assert.equal(back.code, 0, back.err)
-  assert.match(back.out, /No key, token, person, passkey or app in the backup has lost access since\./)
+  const restored = await restoreJson(place)
+  assert.deepEqual(present(restored.carried), { audit: { added: 5 } })
+  assert.deepEqual(present(restored.lost), {
+    apps: ['new'],
+    'delivery keys': [`made later (${later.key.id})`, later.app.keyId],
+    people: [`Cy (${later.person.id})`],
+    passkeys: ['laptop of Cy'],
+  })
+  const back = await restoreText(place, restored.previous)
+  assert.match(
+    back,
+    /\nCompared, without a change since the backup: apps, settings of apps, webhook secrets,/,
+  )
+  assert.doesNotMatch(back, /Changed since|lost:/)
   await inStore(place, async (store) => {
     assert.equal((await store.enqueue({ keyHash: later.hash, judged: null })).kind, 'judge_again')
     assert.ok(await store.findPasskey('passkey-Cy'))
@@ -192,12 +175,11 @@ test('the way back from a restore keeps what was made after the backup', async (
 test('a second restore of the same backup gives nothing back either', async (t) => {
   const place = newPlace(t)
   const all = await inStore(place, makeAll)
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   await inStore(place, (store) => endSome(store, all))
-  const restore = () => posternJson<{ ended: AccessNames }>(place.env, ['restore', place.backup])
-  const [first, second] = [await restore(), await restore()]
-  assert.deepEqual(second.ended, first.ended)
-  assert.equal(first.ended.apps.length, 2)
+  const [first, second] = [await restoreJson(place), await restoreJson(place)]
+  assert.deepEqual(second.carried, first.carried)
+  assert.deepEqual(first.carried?.apps, ['gone (deleted)', 'paused (disabled)'])
   await inStore(place, async (store) => {
     assert.ok((await store.findTokenByHash(all.tokens[0].hash))?.revokedAt)
     const { items } = await store.listAudit({ limit: 100, actions: ['token.revoke'] })
@@ -213,16 +195,20 @@ test('the way back from a restore keeps what was given after the backup', async 
     await store.updateApp(made.paused.app.id, { status: 'disabled' }, operator)
     return made
   })
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   await inStore(place, async (store) => {
     await store.updateKey(all.short.key.id, { expiresAt: store.now() + 9_000_000 }, operator)
     await store.updateKey(all.short.key.id, { expiresAt: null }, operator)
     await store.updatePerson(all.ana.id, { role: 'admin', disabled: false }, operator)
     await store.updateApp(all.paused.app.id, { status: 'active' }, operator)
   })
-  const { previous } = await posternJson<{ previous: string }>(place.env, ['restore', place.backup])
-  const { ended } = await posternJson<{ ended: AccessNames }>(place.env, ['restore', previous])
-  assert.deepEqual(ended, { keys: [], tokens: [], people: [], passkeys: [], apps: [] })
+  const { lost, previous } = await restoreJson(place)
+  assert.deepEqual(present(lost), {
+    apps: ['paused (stays disabled)'],
+    'delivery keys': [`shortened (${all.short.key.id}, the later expiry)`],
+    people: [`Ana (${all.ana.id}, rights given since)`],
+  })
+  assert.deepEqual(present((await restoreJson(place, previous)).carried), {})
   await inStore(place, async (store) => {
     assert.equal((await store.findPerson(all.ana.id))?.role, 'admin')
     assert.equal((await store.findApp('paused'))?.status, 'active')
@@ -232,30 +218,25 @@ test('the way back from a restore keeps what was given after the backup', async 
 test('a database that is damaged in part is replaced all the same, and what works again is listed', async (t) => {
   const place = newPlace(t)
   await inStore(place, makeAll)
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   const database = new DatabaseSync(place.path)
   database.exec('alter table audit rename to audit_lost')
   database.close()
-  const ran = await postern(place.env, ['restore', place.backup])
-  assert.equal(ran.code, 0, ran.err)
-  assert.match(ran.out, /so all of this works again/)
+  const out = await restoreText(place)
+  assert.match(out, /Nothing could be compared, because .* lacks audit\.audit_id\. .* works again\. /)
+  assert.doesNotMatch(out, /Compared, without|Changed since/)
 })
 
 test('without the database that it was made from, a restore lists what works again', async (t) => {
   const place = newPlace(t)
   await inStore(place, makeAll)
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   for (const other of [newPlace(t, place.ring), await anotherDatabase(t, place.ring)]) {
-    const ran = await postern(other.env, ['restore', place.backup])
-    assert.equal(ran.code, 0, ran.err)
-    assert.match(ran.out, /so all of this works again/)
+    const out = await restoreText(other, place.backup)
+    assert.match(out, /Nothing could be compared, because (there was no database|.* is another one)/)
     for (const name of ['leaked', 'stolen', 'Mallory', 'laptop of Ben', 'gone'])
-      assert.ok(ran.out.includes(name), `${name} in ${ran.out}`)
-    const json = await posternJson<{ ended: AccessNames | null; works: AccessNames }>(other.env, [
-      'restore',
-      place.backup,
-    ])
-    assert.equal(json.works.keys.length, 7)
+      assert.ok(out.includes(name), `${name} in ${out}`)
+    assert.equal((await restoreJson(other, place.backup)).works['delivery keys']?.length, 7)
   }
 })
 
@@ -271,8 +252,8 @@ test('a line for each kind of access, with twenty names at most', async (t) => {
       if (unnamed !== undefined) await store.revokeKey(unnamed.id, operator)
       for (let n = 0; n < keys; n++) await newKeyFor(store, app, `key ${n}`)
     })
-    await postern(place.env, ['backup', place.backup])
-    const { out } = await postern(newPlace(t, place.ring).env, ['restore', place.backup])
+    await backUp(place)
+    const out = await restoreText(newPlace(t, place.ring), place.backup)
     assert.match(out, expected)
     assert.doesNotMatch(out, /tokens:|people:|passkeys:/)
   }
@@ -287,12 +268,12 @@ async function anotherDatabase(t: Scope, ring: KeyRing): Promise<Place> {
 test('the counter of a passkey does not go back', async (t) => {
   const place = newPlace(t)
   const all = await inStore(place, makeAll)
-  await postern(place.env, ['backup', place.backup])
+  await backUp(place)
   await inStore(place, async (store) => {
     const session = { hash: 'h' as never, agent: 'a', requestId: 'req_x' }
     assert.ok(await store.signInByPasskey('passkey-Ana', 41, session))
   })
-  await postern(place.env, ['restore', place.backup])
+  await restoreText(place)
   await inStore(place, async (store) => assert.equal((await store.findPasskey('passkey-Ana'))?.counter, 41))
   assert.ok(all)
 })

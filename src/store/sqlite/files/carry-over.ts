@@ -1,214 +1,138 @@
 /**
- * Access that ended since a backup was made must not work again when the backup is restored: keys and tokens
- * that were revoked or shortened, people who were disabled or may do less, passkeys and apps that were
- * removed. It is read from the database that the backup replaces, whose audit has recorded every such change:
- * only what has an entry that the backup does not have is compared, so a newer database loses nothing to an
- * older one. Nothing is given back.
+ * Carries over into the copy of a backup what has changed since, from the database that it replaces. A change
+ * by an operator has an audit entry, and counts if the backup lacks that entry: so a newer database loses
+ * nothing to an older one. All else is compared by its time.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { hasEnded } from '../../../domain/bearer.ts'
-import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
-import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
-import type { AccessNames } from '../../database-facts.ts'
+import { KeyMissing, type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
+import type { Comparison, FoundByKind } from '../../database-facts.ts'
+import { isDamaged } from '../engine/connection.ts'
+import { type Carried, type Databases, type Kind, readRows } from './carried/kind.ts'
+import { kinds } from './carried/kinds.ts'
 
-type Row = Readonly<Record<string, string | number | null>>
-type Rows = ReadonlyMap<string, Row>
-
-const readRows = (database: DatabaseSync, sql: string): Row[] => database.prepare(sql).all() as Row[]
-
-/** By the id in the first column. */
-function byId(database: DatabaseSync, columns: string, table: string): Rows {
-  const [id = ''] = columns.split(', ')
-  return new Map(readRows(database, `select ${columns} from ${table}`).map((row) => [String(row[id]), row]))
+/** The database that was there cannot be compared. The message completes "because …". */
+class NotComparable extends Error {
+  override name = 'NotComparable'
 }
 
-const secretColumns = {
-  delivery_key: 'key_id, name, revoked_at, expires_at',
-  token: 'token_id, name, revoked_at, expires_at',
-}
-const personColumns = 'person_id, name, role, apps, disabled_at'
+export const notCompared = (reason: string): Comparison => ({
+  carried: null,
+  lost: null,
+  notCompared: reason,
+})
 
-/** Access as the replaced database has it, and the entries of its audit that the copy of the backup lacks. */
-export type Later = {
-  readonly delivery_key: Rows
-  readonly token: Rows
-  readonly people: Rows
-  readonly passkeys: Rows
-  readonly apps: Rows
-  readonly audit: readonly Row[]
-}
+export const damaged = 'the previous database is damaged'
 
-/** Null if the old database is another one, or is damaged or so old that it cannot tell. */
-export function readLater(old: DatabaseSync, copy: DatabaseSync, ring: KeyRing): Later | null {
+/**
+ * @param old the database that was there, in an exclusive transaction: it begins anew, and nothing is written
+ * @param part the copy of the backup; if nothing can be compared it stays as it is
+ */
+export function carryOver(
+  old: DatabaseSync,
+  part: string,
+  { ring, nowMs }: { readonly ring: KeyRing; readonly nowMs: number },
+): Comparison {
+  attachCopy(old, part)
   try {
-    if (!readHashKey(old, ring).equals(readHashKey(copy, ring))) return null
-    return {
-      delivery_key: byId(old, secretColumns.delivery_key, 'delivery_key'),
-      token: byId(old, secretColumns.token, 'token'),
-      people: byId(old, personColumns, 'person'),
-      passkeys: byId(old, 'passkey_id, counter', 'passkey'),
-      apps: byId(old, 'app_id, status', 'app'),
-      audit: newerAudit(old, copy),
-    }
-  } catch {
-    return null
+    requireComparable(old, ring)
+    const comparison = compare({ database: old, nowMs })
+    old.exec('commit')
+    return comparison
+  } catch (error) {
+    if (old.isTransaction) old.exec('rollback')
+    return notCompared(readReason(error))
+  } finally {
+    old.exec('detach copy; begin exclusive')
   }
+}
+
+/** 64 MiB: rows of suppressions and records lie in no order. */
+const cacheKiB = 65_536
+
+export function attachCopy(database: DatabaseSync, part: string): void {
+  database.prepare('attach ? as copy').run(part)
+  database.exec(`pragma copy.locking_mode = normal; pragma copy.cache_size = -${cacheKiB}`)
+}
+
+/** Rethrows what the old database is no cause of: a full disk, or a bug. */
+function readReason(error: unknown): string {
+  if (error instanceof NotComparable) return error.message
+  if (error instanceof KeyMissing) return 'the key ring cannot open the previous database'
+  // JSON that cannot be parsed is damage, too.
+  if (!isDamaged(error) && !(error instanceof SyntaxError)) throw error
+  return damaged
+}
+
+function requireComparable(database: DatabaseSync, ring: KeyRing): void {
+  const [missing] = readRows(
+    database,
+    `select made.name || '.' || info.name as name
+      from copy.sqlite_schema made join pragma_table_info(made.name, 'copy') info
+      where made.type = 'table' and made.name not like 'sqlite_%' and not exists
+        (select 1 from pragma_table_info(made.name, 'main') other where other.name = info.name)`,
+  )
+  if (missing !== undefined)
+    throw new NotComparable(`the previous database is older or damaged: it lacks ${missing.name}`)
+  if (!readHashKey(database, ring, 'main').equals(readHashKey(database, ring, 'copy')))
+    throw new NotComparable('the previous database is another one, from which the backup was not made')
+  // Maintenance deletes old entries, and then a change cannot be seen.
+  const [range] = readRows(
+    database,
+    `select (select min(audit_id) from main.audit) as first, (select max(audit_id) from copy.audit) as last`,
+  )
+  const { first = null, last = null } = range ?? {}
+  if (last !== null && (first === null || String(first) > String(last)))
+    throw new NotComparable('the audit of the previous database begins after the backup was made')
 }
 
 /** Databases with the same hash key are states of one database. */
-function readHashKey(database: DatabaseSync, ring: KeyRing): Buffer {
-  const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
-  return openHashKey(ring, row?.sealed as Uint8Array | undefined).hashKey
+function readHashKey(database: DatabaseSync, ring: KeyRing, schema: 'main' | 'copy'): Buffer {
+  const row = database.prepare(`select sealed from ${schema}.secret where name = 'hash-key'`).get()
+  if (row === undefined) throw new NotComparable('the previous database holds nothing')
+  return openHashKey(ring, row.sealed as Uint8Array).hashKey
 }
 
-function newerAudit(old: DatabaseSync, copy: DatabaseSync): Row[] {
-  const known = copy.prepare('select 1 from audit where audit_id = ?')
-  return readRows(old, 'select * from audit').filter(
-    ({ audit_id }) => known.get(audit_id ?? '') === undefined,
+function compare(databases: Databases): Comparison {
+  readLaterChanges(databases.database)
+  const found = ofCopy(databases.database).map(({ name, carry }) => [name, carry(databases)] as const)
+  databases.database.exec('drop table temp.later_change; drop table temp.known_removal')
+  const pick = (part: keyof Carried): FoundByKind =>
+    Object.fromEntries(found.map(([name, carried]) => [name, carried[part]]))
+  return { carried: pick('carried'), lost: pick('lost'), notCompared: null }
+}
+
+/** The kinds whose tables the copy has: a backup may be older than the program. */
+function ofCopy(database: DatabaseSync): readonly Kind[] {
+  const tables = new Set(
+    readRows(database, "select name from copy.sqlite_schema where type = 'table'").map(({ name }) => name),
   )
+  return kinds.filter((kind) => kind.tables.every((table) => tables.has(table)))
 }
 
-/** Carries over into the copy of a backup, in one transaction. Returns what no longer works in the copy. */
-export function carryOver(later: Later, copy: DatabaseSync, nowMs: number): AccessNames {
-  copy.exec('begin')
-  const changed = new Set(later.audit.flatMap(({ target, app_id }) => [String(target), String(app_id)]))
-  const carried: AccessNames = {
-    keys: endSecrets(copy, later, { table: 'delivery_key', changed, nowMs }),
-    tokens: endSecrets(copy, later, { table: 'token', changed, nowMs }),
-    people: reducePeople(copy, later, changed),
-    passkeys: removePasskeys(copy, later),
-    apps: disableApps(copy, later, changed, nowMs),
-  }
-  // So that a second restore of the same backup still knows what changed.
-  for (const entry of later.audit) insertRow(copy, 'audit', entry)
-  copy.exec('commit')
-  return carried
+/**
+ * `detail` is what some actions need: the name of a passkey, the new key, the time of a removal of many
+ * suppressions. Equal changes are one row, so that the tables stay small beside the audit.
+ */
+function readLaterChanges(database: DatabaseSync): void {
+  const columns = 'target, action, app_id, detail'
+  const values = `target, action, coalesce(app_id, ''), coalesce(case action
+      when 'passkey.remove' then json_extract(before, '$.name')
+      when 'key.replace' then json_extract(after, '$.replacedBy')
+      when 'suppression.clear' then at end, '')`
+  for (const table of ['later_change', 'known_removal'])
+    database.exec(`create temp table ${table} (target text, action text, app_id text, detail text,
+      primary key (target, action, app_id, detail)) without rowid`)
+  database.exec(`create index temp.later_change_app on later_change (app_id, action);
+    insert or ignore into later_change (${columns}) select ${values} from main.audit
+      where audit_id not in (select audit_id from copy.audit);
+    insert or ignore into known_removal (${columns}) select ${values} from copy.audit
+      where action in ('suppression.remove', 'suppression.clear')`)
 }
 
-function insertRow(copy: DatabaseSync, table: string, row: Row): void {
-  const names = Object.keys(row)
-  copy
-    .prepare(`insert into ${table} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`)
-    .run(...Object.values(row))
-}
-
-type Secrets = {
-  readonly table: keyof typeof secretColumns
-  /** The ids of everything that changed since the backup. */
-  readonly changed: ReadonlySet<string>
-  readonly nowMs: number
-}
-
-const isLive = ({ revoked_at, expires_at }: Row, nowMs: number): boolean =>
-  !hasEnded({ revokedAt: revoked_at ?? null, expiresAt: expires_at ?? null }, nowMs)
-
-function endSecrets(copy: DatabaseSync, old: Later, { table, changed, nowMs }: Secrets): string[] {
-  const columns = secretColumns[table]
-  const [id = ''] = columns.split(', ')
-  const update = copy.prepare(`update ${table} set revoked_at = ?, expires_at = ? where ${id} = ?`)
-  return readRows(copy, `select ${columns} from ${table}`).flatMap((row) => {
-    if (!changed.has(String(row[id]))) return []
-    const later = old[table].get(String(row[id]))
-    const revokedAt = row.revoked_at ?? (later === undefined ? nowMs : (later.revoked_at ?? null))
-    const expiresAt = earlier(row.expires_at ?? null, later?.expires_at ?? null)
-    if (revokedAt === row.revoked_at && expiresAt === row.expires_at) return []
-    update.run(revokedAt, expiresAt, row[id] ?? null)
-    return isLive(row, nowMs) ? [nameRow(row, id)] : []
-  })
-}
-
-function earlier(a: Row[string], b: Row[string]): Row[string] {
-  if (a === null || b === null) return a ?? b ?? null
-  return Math.min(Number(a), Number(b))
-}
-
-const nameRow = (row: Row, id: string): string =>
-  typeof row.name === 'string' ? `${row.name} (${row[id]})` : String(row[id])
-
-function reducePeople(copy: DatabaseSync, { people }: Later, changed: ReadonlySet<string>): string[] {
-  const update = copy.prepare('update person set role = ?, apps = ?, disabled_at = ? where person_id = ?')
-  return readRows(copy, `select ${personColumns} from person`).flatMap((row) => {
-    const later = people.get(String(row.person_id))
-    if (later === undefined || !changed.has(String(row.person_id))) return []
-    const next = {
-      role: lesserRole(row.role as Role, later.role as Role),
-      apps: sharedApps(row.apps ?? null, later.apps ?? null),
-      disabled_at: row.disabled_at ?? later.disabled_at ?? null,
-    }
-    if (next.role === row.role && next.apps === row.apps && next.disabled_at === row.disabled_at) return []
-    update.run(next.role ?? null, next.apps ?? null, next.disabled_at, row.person_id ?? null)
-    return [nameRow(row, 'person_id')]
-  })
-}
-
-const lesserRole = (a: Role, b: Role): Role => (isAtLeast(a, b) ? b : a)
-
-/** Null: the whole service. */
-function sharedApps(given: Row[string], later: Row[string]): Row[string] {
-  if (later === null) return given
-  if (given === null) return later
-  const own = JSON.parse(String(given)) as string[]
-  const still = new Set(JSON.parse(String(later)) as string[])
-  return own.every((app) => still.has(app)) ? given : JSON.stringify(own.filter((app) => still.has(app)))
-}
-
-function removePasskeys(copy: DatabaseSync, { passkeys, audit }: Later): string[] {
-  const removals = audit.filter(({ action }) => action === 'passkey.remove')
-  const removed = new Set(
-    removals.map(({ target, before }) => `${target} ${JSON.parse(String(before)).name}`),
+/** Everything in the copy that gives access, directs data or holds mail back. */
+export function listWorking(databases: Databases): FoundByKind {
+  const listed = ofCopy(databases.database).flatMap(({ name, listWorking: list }) =>
+    list === undefined ? [] : [[name, list(databases)] as const],
   )
-  const remove = copy.prepare('delete from passkey where passkey_id = ?')
-  const count = copy.prepare('update passkey set counter = max(counter, ?) where passkey_id = ?')
-  const text = `select passkey_id, person_id || ' ' || passkey.name as removed, passkey.name || ' of ' || person.name as name
-    from passkey join person using (person_id)`
-  return readRows(copy, text).flatMap((row) => {
-    const later = passkeys.get(String(row.passkey_id))
-    if (later !== undefined) count.run(later.counter ?? 0, row.passkey_id ?? null)
-    if (later !== undefined || !removed.has(String(row.removed))) return []
-    remove.run(row.passkey_id ?? null)
-    return [String(row.name)]
-  })
-}
-
-/** An app that was deleted or disabled comes back disabled: its mail is held, and its keys are refused. */
-function disableApps(
-  copy: DatabaseSync,
-  { apps }: Later,
-  changed: ReadonlySet<string>,
-  nowMs: number,
-): string[] {
-  const disable = copy.prepare(
-    "update app set status = 'disabled', status_at = ?, version = version + 1 where app_id = ?",
-  )
-  return readRows(copy, "select app_id, slug from app where status = 'active'").flatMap((row) => {
-    const later = apps.get(String(row.app_id))
-    if (!changed.has(String(row.app_id)) || later?.status === 'active') return []
-    disable.run(nowMs, row.app_id ?? null)
-    return [String(row.slug)]
-  })
-}
-
-/** Everything in a backup that gives access: it works again when the backup is in place. */
-export function listAccess(copy: DatabaseSync, nowMs: number): AccessNames {
-  const live = (table: string, id: string): string[] =>
-    readRows(copy, `select ${id}, name, revoked_at, expires_at from ${table} order by ${id}`)
-      .filter((row) => isLive(row, nowMs))
-      .map((row) => nameRow(row, id))
-  const activeApps = "app_id in (select app_id from app where status = 'active')"
-  return {
-    keys: live(`(select * from delivery_key where ${activeApps})`, 'key_id'),
-    tokens: live('token', 'token_id'),
-    people: readRows(
-      copy,
-      'select person_id, name from person where disabled_at is null order by person_id',
-    ).map((row) => nameRow(row, 'person_id')),
-    passkeys: readRows(
-      copy,
-      `select passkey.name || ' of ' || person.name as name from passkey join person using (person_id)
-        where disabled_at is null order by 1`,
-    ).map(({ name }) => String(name)),
-    apps: readRows(copy, "select slug from app where status = 'active' order by slug").map(({ slug }) =>
-      String(slug),
-    ),
-  }
+  return Object.fromEntries(listed)
 }

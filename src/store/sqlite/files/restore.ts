@@ -19,9 +19,11 @@ import {
 import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../../../domain/duration.ts'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
-import type { Restored } from '../../database-facts.ts'
+import type { Comparison, Restored } from '../../database-facts.ts'
 import { isDamaged } from '../engine/connection.ts'
-import { carryOver, listAccess, readLater } from './carry-over.ts'
+import { count } from './carried/kind.ts'
+import { emptiedTables, tablesAsInBackup } from './carried/kinds.ts'
+import { attachCopy, carryOver, damaged, listWorking, notCompared } from './carry-over.ts'
 import {
   BackupRefused,
   companions,
@@ -62,11 +64,12 @@ function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOp
   try {
     const facts = examineFile(part, nowMs, file ?? 'standard input')
     requireKnownSchema(facts.schema)
-    prepareCopy(part, { ring, cancelQueued, nowMs })
-    const replaced = replaceDatabase(place, { part, ring, nowMs })
+    prepareCopy(part, ring)
+    const replaced = replaceDatabase(place, { part, ring, cancelQueued, nowMs })
     syncFolder(place)
     const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
-    return { ...facts, ...replaced, missingKeyIds }
+    const asInBackup = tablesAsInBackup.flatMap(({ name }) => name ?? [])
+    return { ...facts, ...replaced, asInBackup, missingKeyIds }
   } finally {
     removeDatabase(part)
   }
@@ -131,10 +134,7 @@ function readSome(from: number, chunk: Buffer): number {
   }
 }
 
-function prepareCopy(
-  part: string,
-  { ring, cancelQueued, nowMs }: Omit<RestoreOptions, 'path' | 'file'>,
-): void {
+function prepareCopy(part: string, ring: KeyRing): void {
   const database = new DatabaseSync(part)
   try {
     // In a WAL, a change could fail when the connection is closed, without an error.
@@ -142,44 +142,21 @@ function prepareCopy(
     if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
     const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
     openHashKey(ring, row?.sealed as Uint8Array | undefined)
-    // A session that was ended, or a code that was used, must not come back.
-    database.exec('delete from session; delete from sign_in_code; delete from nonce')
-    if (cancelQueued) cancelAll(database, nowMs)
+    for (const table of emptiedTables) database.exec(`delete from ${table}`)
   } finally {
     database.close()
   }
 }
 
-function cancelAll(database: DatabaseSync, nowMs: number): void {
-  database.exec('begin')
-  database
-    .prepare(
-      `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
-         expires_at, finished_at, recipient, trail, traceparent)
-       select email_id, app_id, key_id, type, 'cancelled', 'by_operator', attempts, lost_leases, accepted_at,
-         expires_at, ?, recipient, trail, traceparent from queue`,
-    )
-    .run(nowMs)
-  database
-    .prepare(
-      `insert into usage_day (app_id, day, event, count)
-       select app_id, ?, 'cancelled', count(*) from queue where true group by app_id
-       on conflict do update set count = count + excluded.count`,
-    )
-    .run(Math.floor(nowMs / dayMs))
-  database.exec('delete from queue; update queue_depth set count = 0; commit')
-}
-
-type Replacement = { readonly part: string; readonly ring: KeyRing; readonly nowMs: number }
+type Replacement = Omit<RestoreOptions, 'path' | 'file'> & { readonly part: string }
+type Replaced = Comparison & Pick<Restored, 'previous' | 'works' | 'waiting' | 'toSend'>
 
 /**
  * `previous`: the new name of the database that was there. The place of the database is never empty
  * meanwhile.
  */
-function replaceDatabase(
-  path: string,
-  { part, ring, nowMs }: Replacement,
-): Pick<Restored, 'previous' | 'ended' | 'works'> {
+function replaceDatabase(path: string, replacement: Replacement): Replaced {
+  const { part, nowMs } = replacement
   const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
   if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
     throw new BackupRefused(
@@ -187,15 +164,16 @@ function replaceDatabase(
     )
   }
   if (!existsSync(path)) {
-    const access = carryFrom(null, { part, ring, nowMs })
+    const facts = finishCopy(replacement)
     for (const suffix of companions) rmSync(path + suffix, { force: true }) // empty
     place(part, path)
-    return { previous: null, ...access }
+    return { previous: null, ...notCompared('there was no database in its place'), ...facts }
   }
   const previous = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
   const held = lockOldDatabase(path)
   try {
-    const access = carryFrom(held, { part, ring, nowMs })
+    const comparison = held === null ? notCompared(damaged) : carryOver(held, part, replacement)
+    const facts = finishCopy(replacement)
     place(path, previous)
     // A damaged database may have left them: SQLite would read them into the restored one.
     rmSync(`${path}-shm`, { force: true })
@@ -203,26 +181,49 @@ function replaceDatabase(
       if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
     syncFolder(path)
     renameSync(part, path)
-    return { previous, ...access }
+    return { previous, ...comparison, ...facts }
   } finally {
     held?.close()
   }
 }
 
-/** Ends in the copy what has ended in the old database, and writes the copy to the disk. */
-function carryFrom(
-  old: DatabaseSync | null,
-  { part, ring, nowMs }: Replacement,
-): Pick<Restored, 'ended' | 'works'> {
-  const copy = new DatabaseSync(part)
+/** Cancels mail if that was asked for, and writes the copy to the disk. */
+function finishCopy({
+  part,
+  cancelQueued,
+  nowMs,
+}: Replacement): Pick<Restored, 'works' | 'waiting' | 'toSend'> {
+  const database = new DatabaseSync(':memory:')
   try {
-    const later = old === null ? null : readLater(old, copy, ring)
-    const ended = later === null ? null : carryOver(later, copy, nowMs)
-    return { ended, works: listAccess(copy, nowMs) }
+    attachCopy(database, part)
+    const waiting = count(database, 'copy.queue')
+    const toSend = count(database, 'copy.queue where expires_at > ?', nowMs)
+    if (cancelQueued) cancelAll(database, nowMs)
+    return { works: listWorking({ database, nowMs }), waiting, toSend }
   } finally {
-    copy.close()
+    database.close()
     syncToDisk(part)
   }
+}
+
+function cancelAll(database: DatabaseSync, nowMs: number): void {
+  database.exec('begin')
+  database
+    .prepare(
+      `insert into copy.history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
+         expires_at, finished_at, recipient, trail, traceparent)
+       select email_id, app_id, key_id, type, 'cancelled', 'by_operator', attempts, lost_leases, accepted_at,
+         expires_at, ?, recipient, trail, traceparent from copy.queue`,
+    )
+    .run(nowMs)
+  database
+    .prepare(
+      `insert into copy.usage_day (app_id, day, event, count)
+       select app_id, ?, 'cancelled', count(*) from copy.queue where true group by app_id
+       on conflict do update set count = count + excluded.count`,
+    )
+    .run(Math.floor(nowMs / dayMs))
+  database.exec('delete from copy.queue; update copy.queue_depth set count = 0; commit')
 }
 
 const absent = { throwIfNoEntry: false } as const

@@ -1,0 +1,52 @@
+/**
+ * One kind of thing that a restore compares: how it is carried over from the database that was there to the
+ * copy of the backup. For example, a table whose newer rows are kept:
+ *
+ *     { name: 'daily counts', tables: ['usage_day'], carry: (databases) => … }
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import type { Found } from '../../../database-facts.ts'
+
+export type Row = Readonly<Record<string, string | number | null>>
+
+/**
+ * One connection. `main` is the database that was there; `copy` is the copy of the backup, which takes its
+ * place. `later_change` has the changes in the audit of `main` that the audit of `copy` lacks, and
+ * `known_removal` the removals of suppressions that `copy` has in its own.
+ */
+export type Databases = { readonly database: DatabaseSync; readonly nowMs: number }
+
+export type Carried = { readonly carried: Found; readonly lost: Found }
+
+export type Kind = {
+  /** In lists for people and in JSON. */
+  readonly name: string
+  readonly tables: readonly string[]
+  readonly carry: (databases: Databases) => Carried
+  /** The part of `copy` that gives access, directs data or holds mail back. It never reads `main`. */
+  readonly listWorking?: (databases: Databases) => Found
+}
+
+export const readRows = (database: DatabaseSync, text: string, ...values: (string | number)[]): Row[] =>
+  database.prepare(text).all(...values) as Row[]
+
+/** Runs a statement. Returns the rows that it changed. */
+export const change = (database: DatabaseSync, text: string, ...values: (string | number | null)[]): number =>
+  Number(database.prepare(text).run(...values).changes)
+
+export const count = (database: DatabaseSync, from: string, ...values: (string | number)[]): number =>
+  Number(readRows(database, `select count(*) as count from ${from}`, ...values)[0]?.count)
+
+/** The columns of a table, as the copy has them: those that only a newer schema has are left behind. */
+export const listColumns = (database: DatabaseSync, table: string): string[] =>
+  readRows(database, "select name from pragma_table_info(?, 'copy')", table).map(({ name }) => String(name))
+
+/** `Ana (pe_…, reduced)`. */
+export function nameRow(name: Row[string] | undefined, ...notes: (Row[string] | undefined)[]): string {
+  const [first = '', ...rest] = [name, ...notes].filter((text) => typeof text === 'string' && text !== '')
+  return rest.length === 0 ? String(first) : `${first} (${rest.join(', ')})`
+}
+
+/** The apps of the copy that are not deleted, as a condition on a column. */
+export const isOfApp = (column: string): string =>
+  `${column} in (select app_id from copy.app where status <> 'deleted')`
