@@ -4,6 +4,7 @@ import { counted } from '../domain/counts.ts'
 import { type SuppressionReason, suppressionReasons } from '../domain/delivery/states.ts'
 import { type Destination, destinations } from '../domain/delivery/suppression.ts'
 import { listAll } from '../management/operation/list-all.ts'
+import type { Answer } from '../management/operations.ts'
 import type { SuppressionResource } from '../management/suppressions/suppression-resource.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseLimit } from './options.ts'
@@ -138,11 +139,14 @@ async function clear(
     throw new UsageError('give at least one filter, such as --reason or --from')
   if (!yes) await confirmClear(deps)
   let removed = 0
-  for (let complete = false; !complete; ) {
-    const step = await call('suppression.clear', { body })
+  let after: string | null = null
+  do {
+    const step: Answer<'suppression.clear'> = await call('suppression.clear', {
+      body: { ...body, ...(after !== null && { after }) },
+    })
     removed += step.removed
-    complete = step.complete
-  }
+    after = step.next
+  } while (after !== null)
   print(deps.output, { removed }, () => `${counted(removed, 'suppression')} cleared`)
 }
 

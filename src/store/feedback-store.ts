@@ -91,7 +91,7 @@ export interface FeedbackStore {
   listSuppressions(
     query: SuppressionQuery & { readonly before?: SuppressionId; readonly limit: number },
   ): Promise<ListPage<SuppressionRecord, SuppressionId>>
-  /** For a recipient by its name; null if there is no such app. */
+  /** For a recipient by its name; null if there is no such app, `too_many` if it has `suppressionsMax`. */
   setSuppression(
     suppression: {
       readonly app: AppId | null
@@ -100,11 +100,11 @@ export interface FeedbackStore {
       readonly until: number
     },
     actor: Actor,
-  ): Promise<SuppressionRecord | null>
+  ): Promise<SuppressionRecord | 'too_many' | null>
   /** Mail goes to the recipient again, and strikes are forgotten. Null if there is no such suppression. */
   removeSuppression(id: SuppressionId, actor: Actor): Promise<SuppressionRecord | null>
   /**
-   * Removes those that match, also ended ones, whose bounces would count. A step reads `scanMax` after this
+   * Removes those that match, also ended ones, whose bounces would count. A step reads `stepMax` after this
    * id; `next` is where to go on, null at the end.
    */
   clearSuppressions(

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { failureCauses } from '../../src/domain/delivery/failure-cause.ts'
 import type { Bounce, FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
+import type { Destination } from '../../src/domain/delivery/suppression.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import type { AppId, EmailId } from '../../src/domain/id.ts'
 import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
 import type { SuppressionRecord } from '../../src/store/feedback-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -245,10 +246,12 @@ async function countStrikes({ advance, store }: Subject, emails: readonly EmailI
 }
 
 const some = (count: number) => Array.from({ length: count }, (_, n) => `r${n}@example.com`)
-const count = (store: Store, events: Readonly<Record<string, number>>, minutesAgo = 0) =>
+type Counts = Readonly<Record<string, number>>
+/** @param app null: of all apps */
+const count = (store: Store, app: AppId | null, events: Counts, minutesAgo = 0) =>
   store.addActivity(
     Object.entries(events).map(([event, number]) => ({
-      ...{ app: null, span: 1, event: event as ActivityEvent, count: number },
+      ...{ app, span: 1, event: event as ActivityEvent, count: number },
       minute: Math.floor(store.now() / minuteMs) - minutesAgo,
     })),
   )
@@ -292,19 +295,53 @@ const massBounces: SharedCases = {
   'strikes go on up to 30 % of the emails that ended in ten minutes': async (subject) => {
     const { advance, store } = subject
     const sender = await subject.newSender()
+    const app = sender.app.id
     const emails = await deliver(store, sender, some(44))
-    await count(store, { delivered: 90, 'failed:refused_by_relay': 10, 'took:more': 1000, expired: 1000 })
-    await count(store, { delivered: 100_000, gone: 10 }, 11)
+    await count(store, app, {
+      delivered: 90,
+      'failed:refused_by_relay': 10,
+      'took:more': 1000,
+      expired: 1000,
+    })
+    await count(store, app, { delivered: 100_000, gone: 10 }, 11)
     assert.deepEqual(await countStrikes(subject, emails.slice(0, 32)), {
       suppressed: 30,
       massive: 2,
     })
     advance(11 * minuteMs)
     assert.equal((await report(store, emails[32], bounced))?.kind, 'suppressed')
-    await count(store, { delivered: 100, gone: 30 })
+    await count(store, app, { delivered: 100, gone: 30 })
     assert.equal((await report(store, emails[33], bounced))?.kind, 'massive', 'counts of all processes')
-    await count(store, { delivered: 1 })
+    await count(store, app, { delivered: 1 })
     assert.equal((await report(store, emails[34], bounced))?.kind, 'suppressed')
+  },
+
+  'the dead addresses of one app, or of three, protect none of another': async (subject) => {
+    const { store } = subject
+    const victim = await subject.newSender()
+    const [dead] = await deliver(store, victim, ['dead@example.com'])
+    for (const limit of [25, 25, 25]) {
+      const emails = await deliver(store, await subject.newSender(), some(limit))
+      assert.deepEqual(await countStrikes(subject, emails, 100), { suppressed: 20, massive: limit - 20 })
+    }
+    assert.equal((await report(store, dead, bounced))?.kind, 'suppressed')
+  },
+
+  'what four apps see at one destination is believed there no more, and elsewhere still': async (subject) => {
+    const { store } = subject
+    const victim = await subject.newSender()
+    const emails = await deliver(store, victim, ['a@gmail.com', 'b@yahoo.com', 'c@gmail.com'])
+    for (let apps = 0; apps < 4; apps++) {
+      const sender = await subject.newSender()
+      for (const email of await deliver(store, sender, some(6)))
+        await report(store, email, bounced, { destination: 'gmail' })
+    }
+    const strikeOf = async (n: number, destination: Destination) =>
+      (await report(store, emails[n], bounced, { destination }))?.kind
+    assert.equal(await strikeOf(0, 'gmail'), 'massive')
+    assert.equal(await strikeOf(1, 'yahoo'), 'suppressed')
+    await count(store, null, { delivered: 1000 })
+    assert.equal(await strikeOf(2, 'gmail'), 'suppressed', 'they are few of what ended')
   },
 }
 

@@ -94,15 +94,21 @@ function newTerms(
 }
 
 /**
- * When many addresses die at once, it is not the addresses: a provider or a relay says so by mistake. Strikes
- * stop while both are true of the last `latelyMinutes`.
+ * When many addresses die at once, it is not the addresses: a provider or a relay says so by mistake. Then
+ * strikes stop for a while: those of one app, if its own emails say so; those of all apps at one destination,
+ * only if several apps see the same there, so that no app's dead addresses protect those of another.
  */
 const massBounceMin = 20
 const massBounceShare = 0.3
+/** Strikes of one app that count for all apps: four apps reach `massBounceMin`, three do not. */
+export const strikesPerAppMax = 5
 
 /** @param counts `gone`: how many mailboxes are said not to exist; `ended`: emails delivered or failed */
 export const isMassBounce = (counts: { readonly gone: number; readonly ended: number }): boolean =>
   counts.gone >= massBounceMin && counts.gone >= massBounceShare * counts.ended
+
+/** @param capped strikes of all apps at the destination, of each app `strikesPerAppMax` at most */
+export const isSeenBySeveral = (capped: number): boolean => capped >= massBounceMin
 
 const domains = {
   gmail: ['gmail.com', 'googlemail.com'],

@@ -72,11 +72,11 @@ export function judgeSilence({
 const nameSource = (source: HeardSource['source']): string =>
   source === 'mail' ? 'the bounce listener' : `the webhooks of ${source}`
 
-/** The suppression of recipients stops by the counts of the whole service. */
+/** By the counts of the whole service; suppressing stops by those of each app, and of each destination. */
 export function judgeGone({ lately: counts, seesAll }: Pick<Situation, 'lately' | 'seesAll'>): Condition[] {
   const { delivered, failed, gone } = counts
   const ended = delivered + sumCounts(failed)
   if (!seesAll || !isMassBounce({ gone, ended })) return []
-  const message = `${formatCount(gone)} of ${formatCount(Math.max(gone, ended))} emails in the last ${latelyMinutes} minutes were for mailboxes that do not exist, as mail servers say. So many at once are usually a fault of a relay or a mailbox provider, so no further recipients are suppressed until it is over. Look at the replies; when they were wrong, clear the suppressions of that time.`
+  const message = `${formatCount(gone)} of ${formatCount(Math.max(gone, ended))} emails in the last ${latelyMinutes} minutes were for mailboxes that do not exist, as mail servers say. So many at once usually mean a fault of a relay or a mailbox provider. An app with that many suppresses nobody else until it is over. Check the replies; if they were wrong, clear the suppressions of that time.`
   return [{ kind: 'addresses_gone', message }]
 }

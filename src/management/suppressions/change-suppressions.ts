@@ -1,8 +1,11 @@
 /** An operator's changes of suppressions: add one, remove one, or clear those of a mistake. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Type } from 'typebox'
+import { suppressionsMax } from '../../domain/bounds.ts'
+import { formatCount } from '../../domain/counts.ts'
 import { findDestination } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
-import type { SuppressionId } from '../../domain/id.ts'
+import type { AppId, SuppressionId } from '../../domain/id.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
@@ -10,7 +13,7 @@ import type { SuppressionQuery } from '../../store/feedback-store.ts'
 import { appNotFound, chooseApps, findTarget, suppressionNotFound } from '../operation/find-target.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
-import { closed, timestamp } from '../operation/schema.ts'
+import { closed, orNull, timestamp } from '../operation/schema.ts'
 import { suppressionFilters } from './list-suppressions.ts'
 import { presentSuppression, SuppressionResource } from './suppression-resource.ts'
 
@@ -40,7 +43,7 @@ export const addSuppression = operation({
     ),
   }),
   answer: SuppressionResource,
-  errors: ['not_found'],
+  errors: ['not_found', 'too_many_suppressions'],
   async run(context, { body: { to, app, days = usualDays } }) {
     const { store, access } = context
     const found = app === undefined ? refuseAllApps(context) : await findTarget('app', context, { app })
@@ -54,7 +57,13 @@ export const addSuppression = operation({
       until: store.now() + days * dayMs,
     }
     const made = await store.setSuppression(suppression, access.actor)
-    return made === null ? appNotFound(app ?? '') : done(presentSuppression(made))
+    if (made === null) return appNotFound(app ?? '')
+    if (made !== 'too_many') return done(presentSuppression(made))
+    const most = formatCount(suppressionsMax)
+    return fail(
+      'too_many_suppressions',
+      `This app already has ${most} suppressions added by operators, which is the maximum. Remove some, or clear those with the reason "operator".`,
+    )
   },
 })
 
@@ -87,13 +96,19 @@ export const clearSuppressions = operation({
     ...suppressionFilters,
     from: timestamp('Only those that began, or were last extended, at this time or later.'),
     to: timestamp('Only those before this time.'),
+    after: Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the request before.' })),
   }),
   answer: closed({
     removed: Type.Integer(),
-    complete: Type.Boolean({ description: 'False if there were too many for one request: repeat it.' }),
+    next: orNull(
+      Type.String({
+        description: 'Where to go on, if there were too many for one request: pass it as `after`.',
+      }),
+    ),
   }),
-  errors: ['not_found'],
-  async run(context, { body: { app, from, to, ...filters } }) {
+  costly: true,
+  errors: ['not_found', 'cursor_mismatch'],
+  async run(context, { body: { after, app, from, to, ...filters } }) {
     const since = from === undefined ? null : parseTimestamp(from, 'from')
     const until = to === undefined ? null : parseTimestamp(to, 'to')
     const issues = [since, until].flatMap((time) => (time?.ok === false ? time.issues : []))
@@ -102,8 +117,10 @@ export const clearSuppressions = operation({
     if (issues.length > 0) return invalid(issues)
     const apps = await chooseApps(context, app)
     if (!apps.ok) return apps
+    const place = after === undefined ? [] : (context.cursors.open(cursorName, after)?.split(' ') ?? null)
+    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of such a request.')
     return done(
-      await clear(context, {
+      await clear(context, place, {
         ...{ ...filters, apps: apps.value, allApps: refuseAllApps(context) === null },
         ...(since?.ok && { since: since.value }),
         ...(until?.ok && { until: until.value }),
@@ -112,14 +129,34 @@ export const clearSuppressions = operation({
   },
 })
 
-async function clear({ store, access }: Context, query: SuppressionQuery) {
+/** Between two steps others write. */
+const pauseMs = 20
+
+const cursorName = 'suppression.clear'
+
+/**
+ * One app after the other, since each has an index; of all apps, the whole table.
+ * @param place the app and the suppression to go on after; empty at the beginning
+ */
+async function clear(
+  { access, cursors, store }: Context,
+  [atApp, atId]: readonly string[],
+  { apps, ...query }: SuppressionQuery,
+) {
   const endMs = performance.now() + clearMs
   let removed = 0
-  let after: SuppressionId | null = null
-  do {
-    const step = await store.clearSuppressions(query, { actor: access.actor, after })
-    removed += step.removed
-    after = step.next
-  } while (after !== null && performance.now() < endMs)
-  return { removed, complete: after === null }
+  for (const app of [...(apps ?? [''])].toSorted()) {
+    if (atApp !== undefined && app < atApp) continue
+    let after = app === atApp ? (atId as SuppressionId) : null
+    do {
+      if (performance.now() >= endMs)
+        return { removed, next: cursors.seal(cursorName, `${app} ${after ?? ''}`) }
+      const ofApp = { ...query, apps: apps === null ? null : [app as AppId] }
+      const step = await store.clearSuppressions(ofApp, { actor: access.actor, after })
+      removed += step.removed
+      after = step.next
+      if (after !== null) await sleep(pauseMs)
+    } while (after !== null)
+  }
+  return { removed, next: null }
 }

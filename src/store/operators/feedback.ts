@@ -11,7 +11,7 @@ import type { Feedback, FeedbackResult, HeardSource, Strike } from '../feedback-
 import type { Row } from '../shared/rows.ts'
 import { emailReads } from './emails.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
-import { strike as addStrike, forgive, strikeRefused } from './suppressions.ts'
+import { strike as addStrike, forgive, strikeRefused } from './strikes.ts'
 import { type Added, addWebhookMessage } from './webhooks.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {

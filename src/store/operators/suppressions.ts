@@ -1,108 +1,24 @@
-/** Suppressions of recipients: the strikes of reports, the changes and lists of operators. */
-import { latelyMinutes, scanMax } from '../../domain/bounds.ts'
+/** Suppressions of recipients: their rows, and the changes and lists of operators. */
+import { stepMax, suppressionsMax } from '../../domain/bounds.ts'
 import type { SuppressionReason } from '../../domain/delivery/states.ts'
-import {
-  addStrike,
-  type Destination,
-  isMassBounce,
-  type SuppressionTerms,
-  setTerms,
-} from '../../domain/delivery/suppression.ts'
-import { minuteMs } from '../../domain/duration.ts'
+import { type Destination, type SuppressionTerms, setTerms } from '../../domain/delivery/suppression.ts'
 import { type AppId, type EmailId, newId, type SuppressionId } from '../../domain/id.ts'
 import type { Action, Actor } from '../../domain/operator/audit.ts'
-import type { FeedbackStore, Strike, SuppressionQuery, SuppressionRecord } from '../feedback-store.ts'
+import type { FeedbackStore, SuppressionQuery, SuppressionRecord } from '../feedback-store.ts'
 import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { cutPage, type Filter, oneMore, present, readStep, type Scan, toCondition } from './list-pages.ts'
-import { lock, readAll, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
+import { readAll, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
 
 /** The `app_id` of a suppression for all apps. */
-const allApps = ''
+export const allApps = ''
 
-type Recipient = {
+export type Recipient = {
   readonly app: AppId | null
   readonly recipient: string
   readonly destination: Destination
-}
-
-type Cause = {
-  readonly reason: Exclude<SuppressionReason, 'operator'>
-  readonly email: EmailId
-  readonly acceptedAt: number
-  readonly reply: string | null
-}
-
-export function* strikeRefused(
-  context: ScriptContext,
-  { email, destination, reply }: Parameters<FeedbackStore['strikeRefused']>[0],
-): Script<Strike> {
-  const { prefix } = context
-  const [known] = yield {
-    text: `select app_id, recipient, accepted_at from ${prefix}history where email_id = $1`,
-    values: [email],
-  }
-  if (known === undefined) return { kind: 'none' }
-  const to = { app: known.app_id as AppId, recipient: known.recipient as string, destination }
-  const acceptedAt = known.accepted_at as number
-  return yield* strike(context, to, { reason: 'no_mailbox', email, acceptedAt, reply })
-}
-
-/** Suppresses a recipient for longer than before, unless too many mailboxes are said to be gone. */
-export function* strike(
-  context: ScriptContext,
-  to: Recipient & { readonly app: AppId },
-  { acceptedAt, email, reason, reply }: Cause,
-): Script<Strike> {
-  const { nowMs, prefix } = context
-  // Its deletion has removed the suppressions of an app.
-  const [app] = yield {
-    text: `select 1 from ${prefix}app where app_id = $1 and status <> 'deleted' ${lock(context, 'for share')}`,
-    values: [to.app],
-  }
-  if (app === undefined) return { kind: 'none' }
-  if (reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
-  const known = yield* lockSuppression(context, to)
-  // Emails that were under way when the last bounce came say the same once more: a refusal and the report of
-  // one email, or several emails that waited for the relay.
-  if (reason === 'no_mailbox' && acceptedAt <= known.bouncedAt)
-    return { kind: 'suppressed', until: known.until }
-  const bouncedAt = reason === 'no_mailbox' ? nowMs : known.bouncedAt
-  const terms = addStrike(known, reason, nowMs)
-  yield* write(context, known.id, { ...terms, bouncedAt, email, reply })
-  return { kind: 'suppressed', until: terms.until }
-}
-
-/**
- * Ends a suppression for a reason that no longer holds: the recipient says that the email is no spam, or a
- * provider delivers to the mailbox.
- */
-export function* forgive(
-  { prefix }: ScriptContext,
-  { app, recipient }: Recipient,
-  reason: Cause['reason'],
-): Script<void> {
-  yield {
-    text: `delete from ${prefix}suppression where app_id = $1 and recipient = $2 and reason = $3`,
-    values: [app, recipient, reason],
-  }
-}
-
-function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
-  const sinceMs = nowMs - latelyMinutes * minuteMs
-  // Strikes count at once, but stop; events count until the last one, and a few seconds late.
-  const [counts] = yield {
-    text: `select coalesce(sum(case when event = 'gone' then count end), 0) as gone,
-        coalesce(sum(case when event <> 'gone' then count end), 0) as ended,
-        (select count(*) from ${prefix}suppression where at >= $1 and reason = 'no_mailbox') as struck
-      from ${prefix}activity where app_id = '' and span = 1 and minute >= $2
-        and (event in ('gone', 'delivered') or event like 'failed:%')`,
-    values: [sinceMs, Math.floor(sinceMs / minuteMs)],
-  }
-  const gone = Math.max(Number(counts?.struck), Number(counts?.gone))
-  return isMassBounce({ gone, ended: Number(counts?.ended) })
 }
 
 /**
@@ -110,7 +26,7 @@ function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
  * statement: others may remove the row at any time. Not every report names the address, so a destination that
  * is known later counts.
  */
-function* lockSuppression(
+export function* lockSuppression(
   { nowMs, prefix }: ScriptContext,
   { app, recipient, destination }: Recipient,
 ): Script<SuppressionRecord> {
@@ -129,7 +45,7 @@ function* lockSuppression(
 
 type Written = SuppressionTerms & Pick<SuppressionRecord, 'bouncedAt' | 'email' | 'reply'>
 
-function* write(
+export function* writeSuppression(
   { nowMs, prefix }: ScriptContext,
   id: SuppressionId,
   { bouncedAt, email, forgetAt, invitationsUntil, reason, reply, strikes, until }: Written,
@@ -149,14 +65,21 @@ function* setSuppression(
   context: ScriptContext,
   { app, recipient, destination, until }: Parameters<FeedbackStore['setSuppression']>[0],
   actor: Actor,
-): Script<SuppressionRecord | null> {
+): Script<SuppressionRecord | 'too_many' | null> {
   if (app !== null && (yield* lockApp(context, app)) === null) return null
+  if (app !== null && (yield* hasTooMany(context, app))) return 'too_many'
   const known = yield* lockSuppression(context, { app, recipient, destination })
   const terms = setTerms(known, until, context.nowMs)
   const { bouncedAt } = known
-  const set = yield* write(context, known.id, { ...terms, bouncedAt, email: null, reply: null })
+  const set = yield* writeSuppression(context, known.id, { ...terms, bouncedAt, email: null, reply: null })
   yield* recordAction(context, suppressionAction('suppression.add', set), actor)
   return set
+}
+
+/** Those of bounces and complaints do not count: as many emails were sent for them. */
+function* hasTooMany({ prefix }: ScriptContext, app: AppId): Script<boolean> {
+  const text = `select 1 from ${prefix}suppression where app_id = $1 and reason = 'operator' limit 1 offset ${suppressionsMax - 1}`
+  return (yield { text, values: [app] }).length > 0
 }
 
 function* removeSuppression(
@@ -186,19 +109,21 @@ function* clearSuppressions(
 ): Script<{ readonly removed: number; readonly next: SuppressionId | null }> {
   const { prefix } = context
   const { apps, destination, reason, since, until } = query
-  const ids = `select suppression_id from ${prefix}suppression where suppression_id > $1 order by suppression_id`
-  const [last] = yield { text: `${ids} limit 1 offset ${scanMax - 1}`, values: [after ?? ''] }
+  // The rows of one app have an index by its id; all of them have the unique one.
+  const [app] = apps?.length === 1 ? apps : []
+  const values: (string | number)[] = [after ?? '', ...(app === undefined ? [] : [app])]
+  const place = app === undefined ? 'suppression_id > $1' : 'app_id = $2 and suppression_id > $1'
+  const ids = `select suppression_id from ${prefix}suppression where ${place} order by suppression_id`
+  const [last] = yield { text: `${ids} limit 1 offset ${stepMax - 1}`, values: [...values] }
   const end = (last?.suppression_id ?? null) as SuppressionId | null
-  const values: (string | number)[] = [after ?? '']
   const bind = (value: string | number) => `$${values.push(value)}`
   const conditions = toFilters(query).map((filter) => toCondition(filter, bind))
   if (end !== null) conditions.push(`suppression_id <= ${bind(end)}`)
   const removed = yield {
-    text: `delete from ${prefix}suppression where ${['suppression_id > $1', ...conditions].join(' and ')} returning 1`,
+    text: `delete from ${prefix}suppression where ${[place, ...conditions].join(' and ')} returning 1`,
     values,
   }
   if (removed.length > 0) {
-    const app = apps?.length === 1 ? (apps[0] ?? null) : null
     const facts = {
       removed: removed.length,
       ...(reason && { reason }),
@@ -208,7 +133,7 @@ function* clearSuppressions(
     }
     const action: Action = {
       action: 'suppression.clear',
-      app,
+      app: app ?? null,
       target: 'suppressions',
       before: null,
       after: facts,
@@ -258,10 +183,12 @@ function* listSuppressions(
   { nowMs, prefix }: ScriptContext,
   { before, limit, ...query }: Parameters<FeedbackStore['listSuppressions']>[0],
 ): Script<ListPage<SuppressionRecord, SuppressionId>> {
+  // Those of one app have an index; several apps are picked from all.
+  const [app] = query.apps?.length === 1 && query.allApps !== true ? query.apps : []
   const scan: Scan = {
     table: `${prefix}suppression`,
     id: 'suppression_id',
-    indexed: [],
+    indexed: app === undefined ? [] : [['app_id', app]],
     filters: [...toFilters(query), ['invitations_until', { above: nowMs }]],
     before: before ?? null,
     floor: null,

@@ -197,11 +197,12 @@ const renderClear = (filters: Filters, count: number, { may }: Visit): Html =>
 
 function clearConfirmation(filters: Filters, { may, query }: Visit): Html {
   if (query.get('confirm') !== 'clear' || !may('operator') || Object.keys(filters).length === 0) return none
+  const after = query.get('after')
   return confirmation(
     'Clear all suppressions that match these filters? Mail to these recipients is sent again. Do this after a mail server has called living mailboxes missing.',
     button('/suppressions/clear', 'Clear them', {
       kind: 'danger',
-      fields: filters as Record<string, string>,
+      fields: { ...(filters as Record<string, string>), ...(after !== null && { after }) },
     }),
     toAddress(filters),
   )
@@ -242,10 +243,13 @@ function readBack({ form }: Visit): string {
 }
 
 export async function clearSuppressions(visit: Visit): Promise<PageAnswer> {
-  const filters = readFilters(visit.form)
-  const { complete } = await visit.get('suppression.clear', { body: filters as object })
-  return {
-    redirect: toAddress(filters as Record<string, string>),
-    notice: complete ? 'suppressions_cleared' : 'suppressions_cleared_more',
-  }
+  const filters = readFilters(visit.form) as Record<string, string>
+  const after = visit.form.get('after')
+  const { next } = await visit.get('suppression.clear', { body: { ...filters, ...(after && { after }) } })
+  return next === null
+    ? { redirect: toAddress(filters), notice: 'suppressions_cleared' }
+    : {
+        redirect: toAddress({ ...filters, confirm: 'clear', after: next }),
+        notice: 'suppressions_cleared_more',
+      }
 }
