@@ -40,11 +40,21 @@ export const keepDays = 30
  * cheap.
  */
 export const keysMax = 1000
+/**
+ * Secrets of one auth server of an app that work: the newest, and those before it in their grace. Each call
+ * of a stranger is compared with all of them.
+ */
+export const hookSecretsMax = 4
 /** Passkeys of a person. */
 export const passkeysMax = 20
+/** Sessions of a person: a few browsers and machines. The oldest ends when one more begins. */
+export const sessionsMax = 20
 /** How often a change of an app is tried again when other changes come between reading and writing. */
 export const appChangeTriesMax = 10
-/** Characters that changes of one app's settings may add to the audit in a day. */
+/**
+ * Characters that changes of one app, and those of one person or token, may add to the audit in a day (UTC):
+ * some 3,000 entries, so that an app adds at most 400 MB in the time that the audit is kept.
+ */
 export const auditedPerDayMax = 1024 * 1024
 /** How long the counts behind charts are kept. */
 export const activityDays = 8
@@ -67,6 +77,11 @@ export const waitingWebhooksMax = 1000
 export const webhookDays = 3
 /** How long a sender has a webhook to itself; a try takes much less. */
 export const webhookLeaseMs = minuteMs
+/**
+ * Recipients of one app that operators suppress: a list that somebody brings along from another provider is
+ * imported as suppressions of all apps, by an admin of the whole service.
+ */
+export const suppressionsMax = 5000
 /** Bytes of a request to the management API, or of a form of the console. */
 export const operatorBodyBytesMax = 64 * 1024
 /** Bytes of a mail report that are read. */

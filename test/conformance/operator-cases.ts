@@ -1,7 +1,7 @@
 /** Conformance: what operators change and look up, and what a store reports of the emails it ends itself. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import { scanMax } from '../../src/domain/bounds.ts'
+import { stepMax } from '../../src/domain/bounds.ts'
 import { lostLeaseWaitsMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -149,7 +149,7 @@ export function operators(it: It): void {
     const sender = await newSender(store, 'a', { keyPerMinute: 1_000_000 })
     for (let n = 0; n < 3; n++) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
-    await Promise.all(Array.from({ length: scanMax }, () => store.enqueue(request(store, sender))))
+    await Promise.all(Array.from({ length: stepMax }, () => store.enqueue(request(store, sender))))
     const first = await store.retryDeferred(null, null, operator)
     assert.equal(first.retried, 3)
     assert.ok(first.next !== null)

@@ -1,9 +1,7 @@
 /** Apps: changes, which take effect for the next request in every process, and reads. */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { auditedPerDayMax } from '../../domain/bounds.ts'
-import { dayMs } from '../../domain/duration.ts'
-import { type AppId, idFloor, newId } from '../../domain/id.ts'
+import { type AppId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, differences } from '../../domain/operator/audit.ts'
 import type { AppChange } from '../operator-store.ts'
 import { toApp } from '../shared/rows.ts'
@@ -43,7 +41,7 @@ function* updateApp(
   id: AppId,
   { settings, status, ifVersion }: AppChange,
   actor: Actor,
-): Script<App | 'stale' | 'too_often' | null> {
+): Script<App | 'stale' | null> {
   const { nowMs, prefix } = context
   const app = yield* lockApp(context, id)
   if (app === null) return null
@@ -52,7 +50,6 @@ function* updateApp(
   const changed = differences(toFacts(app), toFacts(next))
   if (changed === null) return app
   const action: Action = { action: 'app.update', app: app.id, target: app.slug, ...changed }
-  if (changesSettings(action) && (yield* isChangedTooOften(context, id))) return 'too_often'
   const update = {
     text: `update ${prefix}app set version = version + 1, settings = $2, status = $3, updated_at = $4,
         status_at = case when status = $3 then status_at else $4 end
@@ -64,23 +61,6 @@ function* updateApp(
 }
 
 const toFacts = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({ status, ...settings })
-
-/** Whether more than the status of an app changes. */
-const changesSettings = ({ after }: Action): boolean =>
-  Object.keys(after ?? {}).some((name) => name !== 'status')
-
-/**
- * By the time of the entries, because ids run ahead of a clock that was set back; the ids bound what is read.
- */
-function* isChangedTooOften({ nowMs, prefix }: ScriptContext, id: AppId): Script<boolean> {
-  const sinceMs = nowMs - dayMs
-  const [row] = yield {
-    text: `select sum(length(cast(before as text)) + length(cast(after as text))) as characters from ${prefix}audit
-      where app_id = $1 and audit_id >= $2 and at >= $3 and action = 'app.update'`,
-    values: [id, idFloor('au', sinceMs), sinceMs],
-  }
-  return Number(row?.characters) >= auditedPerDayMax
-}
 
 /**
  * The app, locked against other changes by operators, also of its keys; requests read it meanwhile. Each
@@ -102,8 +82,9 @@ function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'de
     yield { text: `select 1 from ${prefix}app_lock where app_id = $1 for update`, values: [id] }
   const app = yield* lockApp(context, id)
   if (app === null) return null
-  if (app.status !== 'disabled') return 'active'
-  for (const table of ['delivery_key', 'suppression', 'webhook_message', 'webhook_receiver'])
+  if (app.status === 'active') return 'active'
+  // At most `keysMax` keys work, and as many have ended. Larger tables are emptied in steps (retention.ts).
+  for (const table of ['delivery_key', 'webhook_receiver'])
     yield { text: `delete from ${prefix}${table} where app_id = $1`, values: [id] }
   yield {
     text: `update ${prefix}app set status = 'deleted', status_at = $2, slug = app_id, version = version + 1

@@ -7,6 +7,7 @@ import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
 import { feedbackChanges, feedbackReads } from './feedback.ts'
 import { keyChanges, keyReads } from './keys.ts'
+import { nonceChanges } from './nonces.ts'
 import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
 import { queueReads } from './queue-counts.ts'
@@ -22,6 +23,7 @@ export const changes = {
   ...keyChanges,
   ...tokenChanges,
   ...peopleChanges,
+  ...nonceChanges,
   ...activityChanges,
   ...auditChanges,
   ...feedbackChanges,

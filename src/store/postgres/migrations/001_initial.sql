@@ -5,7 +5,7 @@ create table app (
   app_id text collate "C" primary key,
   slug text not null unique,
   version bigint not null,
-  status text not null,                    -- active, disabled, deleted (its mail is being cancelled)
+  status text not null,                    -- active, disabled, suspended, deleted (its mail is being cancelled)
   status_at bigint not null,
   created_at bigint not null,
   updated_at bigint not null,
@@ -33,6 +33,7 @@ create table delivery_key (
   sealed text                              -- the secret by which that server signs, sealed; null if it sends its key
 ) with (fillfactor = 70);
 create index delivery_key_app on delivery_key (app_id);
+create index delivery_key_ended on delivery_key (coalesce(revoked_at, expires_at));
 
 -- Management tokens.
 create table token (
@@ -47,6 +48,7 @@ create table token (
   revoked_at bigint,
   last_used_at bigint
 );
+create index token_name on token (name);
 
 -- People who may sign in to the console.
 create table person (
@@ -63,13 +65,15 @@ create table person (
   unique (oidc_issuer, oidc_subject)
 );
 
--- Codes that let a person sign in once.
+-- Codes that let a person sign in once; at most one of each person.
 create table sign_in_code (
   code_hash text collate "C" primary key,
   person_id text collate "C" not null,
   created_at bigint not null,
   expires_at bigint not null
 );
+create unique index sign_in_code_person on sign_in_code (person_id);
+create index sign_in_code_expiry on sign_in_code (expires_at);
 
 create table passkey (
   passkey_id text collate "C" primary key, -- of the credential, base64url
@@ -97,6 +101,7 @@ create table session (
   expires_at bigint not null
 );
 create index session_person on session (person_id);
+create index session_expiry on session (expires_at);
 
 -- One entry for each change that an operator made, for 400 days.
 create table audit (
@@ -114,6 +119,14 @@ create table audit (
   request_id text
 );
 create index audit_app on audit (app_id, audit_id);
+
+-- How many characters the entries of a day (UTC) have added, so that nobody fills the audit.
+create table audit_day (
+  owner text collate "C" primary key,                   -- an app, or an actor: a token or a person
+  day bigint not null,
+  characters bigint not null
+);
+create index audit_day_day on audit_day (day);
 
 -- The counts behind charts (domain/operator/activity.ts), for 8 days: of the service (app_id empty) by the minute,
 -- of each app by the hour, and for two hours by the minute.
@@ -178,6 +191,8 @@ create table usage_day (
   primary key (app_id, day, event, slot)
 ) with (fillfactor = 50);
 
+create index usage_day_day on usage_day (day);
+
 create table queue_depth (slot integer primary key, count bigint not null) with (fillfactor = 10);
 insert into queue_depth (slot, count) select slot, 0 from generate_series(0, 63) slot;
 
@@ -207,6 +222,7 @@ alter table queue alter app_id set (n_distinct = 1000), alter sealed set storage
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
+create index queue_suspect_app on queue (app_id, email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
 create index queue_deferred_app on queue (app_id, email_id) where state = 'deferred';
 create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
@@ -253,8 +269,21 @@ create table suppression (
   reply text,
   primary key (recipient, app_id)
 );
-create index suppression_at on suppression (at);
 create index suppression_forget on suppression (forget_at);
+create index suppression_app on suppression (app_id, suppression_id);
+create index suppression_operator on suppression (app_id) where reason = 'operator';
+
+-- Strikes of the last minutes (domain/delivery/suppression.ts): of each app (destination empty), and (app_id empty)
+-- of all apps at each destination.
+create table strike_count (
+  app_id text collate "C" not null,
+  destination text collate "C" not null,
+  since bigint not null,                     -- when the minutes began
+  count bigint not null,
+  capped bigint not null,                    -- of each app, a few at most
+  primary key (app_id, destination)
+);
+create index strike_count_since on strike_count (since);
 
 create table signing_key (
   domain text collate "C" not null,
@@ -296,6 +325,7 @@ create table webhook_message (
 );
 create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
 create index webhook_message_app on webhook_message (app_id, message_id);
+create index webhook_message_waiting on webhook_message (message_id) where due_at is not null;
 
 create table secret (name text primary key, sealed bytea not null);
 

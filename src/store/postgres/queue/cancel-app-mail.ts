@@ -4,6 +4,7 @@ import { heldDays, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
+import { hasNoRecords } from '../../operators/retention.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { clockMs } from './functions.ts'
@@ -23,7 +24,8 @@ export async function cancelDeletedAppMail(context: PostgresContext, id: AppId):
   if (deferred.length > 0) return deferred
   const { maintenance, schema } = context
   const text = `with removed as (delete from ${schema}.app where app_id = $1 and status = 'deleted'
-      and not exists (select from ${schema}.queue where app_id = $1) returning app_id)
+      and not exists (select from ${schema}.queue where app_id = $1) and ${hasNoRecords(`${schema}.`)}
+      returning app_id)
     delete from ${schema}.app_lock using removed where app_lock.app_id = removed.app_id`
   await maintenance.query(text, [id], { deadlineMs })
   return []
@@ -40,7 +42,7 @@ async function cancel(context: PostgresContext, id: AppId, where: string): Promi
   const { clock, maintenance, schema, slot } = context
   const chosen = `select email_id, app_id from ${schema}.queue where app_id = $3 and ${where} and exists (
       select from ${schema}.app where app_id = $3 and (status = 'deleted'
-        or (status = 'disabled' and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
+        or (status in ('disabled', 'suspended') and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
     order by email_id limit ${stepMax} for update skip locked`
   const end = { state: 'cancelled', reason: 'app_inactive' } as const
   const rows = await maintenance.query<ChosenRow>(

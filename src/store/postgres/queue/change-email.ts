@@ -1,6 +1,6 @@
 /** An operator's changes of single emails. */
 
-import { scanMax } from '../../../domain/bounds.ts'
+import { stepMax } from '../../../domain/bounds.ts'
 import { type LiveState, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import type { Action, Actor } from '../../../domain/operator/audit.ts'
@@ -61,7 +61,7 @@ async function retryStep(
       update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = least(wanted_at, ${now})
       where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
-  const [row] = await query(text, [clock.offsetMs, apps, after ?? '', scanMax - 1])
+  const [row] = await query(text, [clock.offsetMs, apps, after ?? '', stepMax - 1])
   return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 

@@ -9,7 +9,12 @@ import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../..
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
+import {
+  deleteAppRecords,
+  deleteOldActivity,
+  deleteOldHistory,
+  deleteOldRecords,
+} from '../../operators/retention.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'
@@ -30,6 +35,7 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
     cancelled.length > 0,
     await runIn(context, query, deleteOldHistory),
     await runIn(context, query, deleteOldActivity),
+    await runIn(context, query, deleteAppRecords),
     await scanStep(context, rateBuckets),
     await scanStep(context, requestKeys),
   ]
@@ -46,11 +52,11 @@ async function expire({ clock, maintenance, schema, slot }: PostgresContext): Pr
   return toEnded(await maintenance.query<ChosenRow>(text, [slot, clock.offsetMs], { deadlineMs }), end)
 }
 
-/** Inactive: deleted, or disabled for `heldDays`. */
+/** Inactive: deleted, or disabled or suspended for `heldDays`. */
 async function cancelMailOfInactiveApps(context: PostgresContext): Promise<EndedEmail[]> {
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
-    where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
+    where status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
       and (exists (select from ${schema}.queue where ${queueParts.ready} and app_id = a.app_id)
         or exists (select from ${schema}.queue where ${queueParts.suspect} and app_id = a.app_id)))`
   const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
@@ -87,15 +93,18 @@ function scanStep(context: PostgresContext, scanned: ScannedTable): Promise<bool
     ])
     if (scan === undefined) return false // another process makes this step
     if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
-    if (scan.ended && scanned === rateBuckets) await runIn(context, query, deleteOldRecords)
+    const more = scanned === rateBuckets && (await runIn(context, query, deleteOldRecords))
     const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
     const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
     const values = [...after, scanMax, clock.offsetMs]
     const [last] = await query<{ app_id: string; key: string }>(deleteOldRows(schema, scanned), values)
     const update = `update ${schema}.scan
       set after_app = $2, after_key = $3, begun_at = $4, ended = $5 where name = $1`
-    await query(update, [scanned.table, last?.app_id ?? '', last?.key ?? '', begunAt, last === undefined])
-    return last !== undefined
+    // At its end the scan stays where it is for as long as there are old records elsewhere.
+    const [afterApp, afterKey] = last === undefined ? after : [last.app_id, last.key]
+    const ended = last === undefined && !more
+    await query(update, [scanned.table, afterApp, afterKey, begunAt, ended])
+    return !ended
   }, deadlineMs)
 }
 

@@ -4,6 +4,7 @@ import { heldDays, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
+import { hasNoRecords } from '../../operators/retention.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
@@ -13,7 +14,7 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmai
   const app = tx
     .sql(
       `select status from app where app_id = ?
-         and (status = 'deleted' or (status = 'disabled' and status_at <= ?))`,
+         and (status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ?))`,
     )
     .get(id, tx.nowMs - heldDays * dayMs)
   if (app === undefined) return []
@@ -21,7 +22,7 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmai
   if (queued.length > 0) return queued
   const deferred = cancelPart(tx, id, queueParts.deferred)
   if (deferred.length === 0 && !isSending(tx, id)) {
-    tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
+    tx.sql(`delete from app where app_id = $1 and status = 'deleted' and ${hasNoRecords('')}`).run({ $1: id })
     tx.clearCaches()
   }
   return deferred

@@ -1,6 +1,6 @@
 /** An operator's changes of emails. */
 
-import { scanMax } from '../../../domain/bounds.ts'
+import { stepMax } from '../../../domain/bounds.ts'
 import { suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import type { Action, Actor } from '../../../domain/operator/audit.ts'
@@ -31,7 +31,7 @@ export function retryDeferred(
 ): RetryStep {
   const row = tx
     .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
-    .get(after ?? '', scanMax - 1)
+    .get(after ?? '', stepMax - 1)
   const next = (row?.email_id ?? null) as EmailId | null
   const ofApps = apps === null ? '' : 'and app_id in (select value from json_each(?4))'
   const { changes } = tx

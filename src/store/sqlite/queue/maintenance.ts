@@ -8,7 +8,12 @@ import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../..
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
+import {
+  deleteAppRecords,
+  deleteOldActivity,
+  deleteOldHistory,
+  deleteOldRecords,
+} from '../../operators/retention.ts'
 import type { Maintained } from '../../store.ts'
 import { runOn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
@@ -23,17 +28,18 @@ export function maintain(tx: WriteTransaction): Maintained {
     cancelled.length > 0,
     runOn(tx, deleteOldHistory),
     runOn(tx, deleteOldActivity),
+    runOn(tx, deleteAppRecords),
     scanOldRows(tx),
   ]
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
 
-/** Inactive: deleted, or disabled for `heldDays`. */
+/** Inactive: deleted, or disabled or suspended for `heldDays`. */
 function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
   const inactive = tx
     .sql(
       `select app_id, status from app where status <> 'active'
-         and (status = 'deleted' or (status = 'disabled' and status_at <= ?))`,
+         and (status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ?))`,
     )
     .all(tx.nowMs - heldDays * dayMs)
   return inactive.flatMap(({ app_id, status }) =>
@@ -64,18 +70,18 @@ const scans: readonly Scan[] = [
 ]
 
 /**
- * One step of each scan. The scans begin together, every ten minutes, after tables of which little is old.
+ * One step of each scan, and of what is old in other tables. All begin together, every ten minutes.
  */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
   if (cursors.scans === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
-    if (runOn(tx, deleteOldRecords)) tx.clearCaches()
     cursors.scans = scans.map(({ first }) => first)
   }
   const next = scans.map((scan, n) => scanStep(tx, scan, cursors.scans?.[n] ?? null))
-  cursors.scans = next.some((key) => key !== null) ? next : null
+  const more = runOn(tx, deleteOldRecords) || next.some((key) => key !== null)
+  cursors.scans = more ? next : null
   return cursors.scans !== null
 }
 
