@@ -45,6 +45,15 @@ export function addPersonCommands(program: Command, deps: CliDeps): void {
       ),
     )
   person
+    .command('end-link <person>')
+    .description('end the open link of a person before it is used')
+    .action((name: string) =>
+      withOperations(deps, async ({ call }) => {
+        const changed = await call('person.end_link', { params: { person: name } })
+        print(deps.output, changed, () => `ended; ${describePerson(changed)}`)
+      }),
+    )
+  person
     .command('list')
     .description('list the people who may sign in')
     .action(() => withOperations(deps, (context) => listPeople(deps, context)))
@@ -148,10 +157,11 @@ async function listPeople(deps: CliDeps, context: CommandContext): Promise<void>
       person.role,
       person.apps === null ? 'all' : person.apps.join(' '),
       describeWays(person),
+      person.openLink === null ? '' : `until ${formatTime(person.openLink.expiresAt)}`,
       person.disabledAt === null ? 'active' : `disabled ${formatTime(person.disabledAt)}`,
       formatTimeAndAge(person.lastSeenAt) ?? 'never',
     ])
-    return table(['id', 'name', 'role', 'apps', 'signs in with', 'status', 'last seen'], rows)
+    return table(['id', 'name', 'role', 'apps', 'signs in with', 'open link', 'status', 'last seen'], rows)
   })
 }
 

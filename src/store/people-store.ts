@@ -37,6 +37,12 @@ export type NewSignInCode = {
   readonly expiresAt: number
 }
 
+export type SignInCodeRecord = {
+  readonly person: PersonId
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
 /** A session that is about to begin. `agent`: the `User-Agent` of the browser, shortened. */
 export type NewSession = { readonly hash: SessionHash; readonly agent: string; readonly requestId: string }
 
@@ -66,16 +72,23 @@ export type NewPasskey = Pick<PasskeyRecord, 'id' | 'person' | 'publicKey' | 'co
 
 export interface PeopleStore {
   createPerson(person: NewPerson, actor: Actor): Promise<PersonRecord | 'name_taken'>
-  /** Disabling a person ends its sessions and codes. Null if there is no such person. */
+  /**
+   * Disabling a person ends its sessions and codes; another role or other apps, its codes. Null if there is
+   * none.
+   */
   updatePerson(id: PersonId, change: PersonChange, actor: Actor): Promise<PersonRecord | null>
   findPerson(idOrName: string): Promise<PersonRecord | null>
   listPeople(): Promise<readonly PersonRecord[]>
 
   /**
-   * False if there is no such person, it is disabled, or it signs in through OpenID, where the provider
-   * manages access.
+   * Ends the person's earlier codes. False if there is no such person, it is disabled, or it signs in through
+   * OpenID, where the provider manages access.
    */
   createSignInCode(link: NewSignInCode, actor: Actor): Promise<boolean>
+  /** The codes that can still be used: at most one of each person. */
+  listSignInCodes(): Promise<readonly SignInCodeRecord[]>
+  /** False if the person has no code. */
+  endSignInCode(person: PersonId, actor: Actor): Promise<boolean>
   /** Whether there is such a code; it may have expired. */
   isSignInCode(hash: SignInHash): Promise<boolean>
   /**

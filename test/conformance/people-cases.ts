@@ -1,5 +1,6 @@
 /** Conformance: people of the console, their codes, passkeys and sessions. */
 import assert from 'node:assert/strict'
+import { sessionsMax } from '../../src/domain/bounds.ts'
 import { newId, type PersonId } from '../../src/domain/id.ts'
 import type { Actor } from '../../src/domain/operator/audit.ts'
 import {
@@ -8,6 +9,7 @@ import {
   isSessionAlive,
   newSessionSecret,
   newSignInCode,
+  type SignInHash,
   sessionIdleMs,
   sessionMaxMs,
 } from '../../src/domain/operator/sign-in.ts'
@@ -70,6 +72,62 @@ export function people(it: It): void {
     advance(60_001)
     assert.equal(await store.signInByCode(late.hash, newSession()), null)
     assert.equal(await store.signInByCode(hashSignInCode(newSignInCode()), newSession()), null)
+  })
+
+  it('a person has one code, which ends with the next one, a sign-in, and a change of access', async (_t, {
+    store,
+    advance,
+  }) => {
+    const [ada, bob] = [await newPerson(store), await newPerson(store, 'bob')]
+    const begin = async (hash: SignInHash) => (await store.signInByCode(hash, newSession())) !== null
+    const ofBob = await newCode(store, bob.id, 600_000)
+    const first = await newCode(store, ada.id)
+    const second = await newCode(store, ada.id)
+    assert.deepEqual([await begin(first.hash), await begin(second.hash)], [false, true], 'the next one')
+
+    await store.addPasskey({ id: 'k', person: ada.id, publicKey: 'k', counter: 0, name: 'k' }, operator)
+    const unused = await newCode(store, ada.id)
+    assert.ok(await store.signInByPasskey('k', 1, newSession()))
+    assert.equal(await begin(unused.hash), false, 'a sign-in in another way')
+
+    const asOperator = await newCode(store, ada.id)
+    await store.updatePerson(ada.id, { role: 'admin' }, operator)
+    assert.equal(await begin(asOperator.hash), false, 'a code for an operator makes no admin')
+
+    const open = await newCode(store, ada.id)
+    const listed = async () => (await store.listSignInCodes()).map(({ person }) => person).toSorted()
+    assert.deepEqual(await listed(), [ada.id, bob.id].toSorted())
+    assert.equal(await store.endSignInCode(ada.id, operator), true)
+    assert.deepEqual([await begin(open.hash), await store.endSignInCode(ada.id, operator)], [false, false])
+    const [entry] = (await store.listAudit({ limit: 1 })).items
+    assert.deepEqual([entry?.action, entry?.target], ['sign_in.end_code', ada.id])
+    assert.deepEqual(await listed(), [bob.id])
+    advance(600_001)
+    assert.deepEqual(await listed(), [])
+    assert.equal(await begin(ofBob.hash), false)
+  })
+
+  it('a person has a bounded number of sessions; the oldest ends, and none of others', async (_t, {
+    store,
+    advance,
+  }) => {
+    const [ada, bob] = [await newPerson(store), await newPerson(store, 'bob')]
+    const begin = async (person: PersonId) => {
+      advance(1)
+      return (await store.signInByCode((await newCode(store, person)).hash, newSession()))?.id
+    }
+    const other = await begin(bob.id)
+    const begun = []
+    for (let n = 0; n < sessionsMax + 3; n++) begun.push(await begin(ada.id))
+    const listed = (await store.listSessions()).map(({ id }) => id)
+    assert.deepEqual(listed, [other, ...begun.slice(3)])
+    advance(sessionIdleMs)
+    const last = await begin(ada.id)
+    assert.deepEqual(
+      (await store.listSessions()).map(({ id }) => id),
+      [other, last],
+      'those that are over go',
+    )
   })
 
   it('a session is found by its secret, notes its use, and is over in time', async (_t, {

@@ -2,7 +2,13 @@
 import { type Static, Type } from 'typebox'
 import { roles } from '../../domain/operator/management-token.ts'
 import { signInMethods } from '../../domain/operator/sign-in.ts'
-import type { PasskeyRecord, PersonRecord, SessionRecord } from '../../store/people-store.ts'
+import type {
+  PasskeyRecord,
+  PersonRecord,
+  SessionRecord,
+  SignInCodeRecord,
+} from '../../store/people-store.ts'
+import type { Store } from '../../store/store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { idSchema, iso, isoOrNull } from '../resources.ts'
 
@@ -27,6 +33,8 @@ const personFields = {
   apps: orNull(Type.Array(idSchema('app'))),
   provider: orNull(Type.String({ description: 'The OpenID provider through which the person signs in.' })),
   passkeys: Type.Array(PasskeyResource),
+  /** The link that can still sign the person in; null if there is none. */
+  openLink: orNull(closed({ createdAt: time(), expiresAt: time() })),
   createdAt: time(),
   createdBy: Type.String(),
   disabledAt: orNull(time()),
@@ -38,18 +46,35 @@ export type PersonResource = Static<typeof PersonResource>
 /** `link` signs the person in, once; it stands in the answer that makes it and nowhere else. */
 export const InvitedResource = closed({ ...personFields, link: Type.String(), linkExpiresAt: time() })
 
+type OfPeople = {
+  readonly passkeys: readonly PasskeyRecord[]
+  readonly codes: readonly SignInCodeRecord[]
+}
+
+/** The passkeys and open links, of all people: they have few. */
+export const readOfPeople = async (
+  store: Pick<Store, 'listPasskeys' | 'listSignInCodes'>,
+): Promise<OfPeople> => {
+  const [passkeys, codes] = await Promise.all([store.listPasskeys(null), store.listSignInCodes()])
+  return { passkeys, codes }
+}
+
 export const presentPerson = (
   { oidc, createdAt, disabledAt, lastSeenAt, apps, ...person }: PersonRecord,
-  passkeys: readonly PasskeyRecord[],
+  { codes, passkeys }: OfPeople,
 ): PersonResource => ({
   ...person,
   apps: apps && [...apps],
   provider: oidc?.issuer ?? null,
   passkeys: passkeys.filter((passkey) => passkey.person === person.id).map(presentPasskey),
+  openLink: presentLink(codes.find((code) => code.person === person.id)),
   createdAt: iso(createdAt),
   disabledAt: isoOrNull(disabledAt),
   lastSeenAt: isoOrNull(lastSeenAt),
 })
+
+const presentLink = (code: SignInCodeRecord | undefined) =>
+  code === undefined ? null : { createdAt: iso(code.createdAt), expiresAt: iso(code.expiresAt) }
 
 export const SessionResource = closed({
   id: idSchema('ses'),

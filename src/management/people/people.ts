@@ -8,13 +8,13 @@ import { minuteMs } from '../../domain/duration.ts'
 import { roles } from '../../domain/operator/management-token.ts'
 import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/operator/sign-in.ts'
 import type { PersonRecord } from '../../store/people-store.ts'
-import { findScope, forAdmins, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { findScope, forAdmins, parseActorName, scopeField } from '../operation/actors.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
-import { type Context, operation } from '../operation/operation.ts'
+import { always, type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, newPageSchema } from '../resources.ts'
-import { InvitedResource, PersonResource, presentPerson } from './people-resources.ts'
+import { InvitedResource, PersonResource, presentPerson, readOfPeople } from './people-resources.ts'
 
 const minutesMax = invitationMs / minuteMs
 const minutesField = () =>
@@ -36,8 +36,8 @@ export const listPeople = operation({
   errors: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context
-    const passkeys = await store.listPasskeys(null)
-    const people = (await store.listPeople()).map((person) => presentPerson(person, passkeys))
+    const ofPeople = await readOfPeople(store)
+    const people = (await store.listPeople()).map((person) => presentPerson(person, ofPeople))
     return cutList(context, people, query, { list: 'people' })
   },
 })
@@ -55,10 +55,9 @@ export const invitePerson = operation({
   }),
   answer: InvitedResource,
   creates: true,
-  errors: ['name_taken', 'not_found', 'no_console', 'sign_in_again'],
+  outlives: always,
+  errors: ['name_taken', 'not_found', 'no_console'],
   async run(context, { body: { name, role, apps, minutes = minutesMax } }) {
-    const old = refuseOldSession(context)
-    if (old !== null) return old
     const named = parseActorName(name)
     if (!named.ok) return invalid(named.issues)
     if (context.consoleUrl === null) return noConsole()
@@ -79,19 +78,35 @@ export const linkPerson = operation({
   ...forAdmins,
   method: 'POST',
   path: '/v1/people/{person}/link',
-  summary: 'Creates another link that signs a person in once.',
+  summary: 'Creates another link that signs a person in once; earlier ones end.',
   body: closed({ minutes: minutesField() }),
   answer: InvitedResource,
   creates: true,
-  errors: ['not_found', 'person_disabled', 'no_console', 'own_access', 'sign_in_again'],
+  outlives: always,
+  errors: ['not_found', 'person_disabled', 'no_console', 'own_access'],
   async run(context, { params, body: { minutes = minutesMax } }) {
-    const old = refuseOldSession(context)
-    if (old !== null) return old
     const person = await context.store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === context.access.actor.id)
       return fail('own_access', 'You cannot make a link for yourself: add a passkey to your account instead.')
     return newLink(context, person, minutes)
+  },
+})
+
+export const endLink = operation({
+  ...forAdmins,
+  method: 'DELETE',
+  path: '/v1/people/{person}/link',
+  summary: "Ends a person's link before it is used.",
+  answer: PersonResource,
+  takesAway: always,
+  errors: ['not_found'],
+  async run({ store, access }, { params }) {
+    const person = await store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    if (!(await store.endSignInCode(person.id, access.actor)))
+      return fail('not_found', `${person.name} has no open link: it was used or ended, or has expired.`)
+    return done(presentPerson(person, await readOfPeople(store)))
   },
 })
 
@@ -107,12 +122,11 @@ export const changePerson = operation({
     disabled: Type.Optional(Type.Boolean()),
   }),
   answer: PersonResource,
-  errors: ['not_found', 'own_access', 'sign_in_again'],
+  outlives: ({ body }) => !onlyDisables(body),
+  takesAway: ({ body }) => onlyDisables(body),
+  errors: ['not_found', 'own_access'],
   async run(context, { params, body: { role, apps, disabled } }) {
     const { store, access } = context
-    const takesOnly = disabled === true && role === undefined && apps === undefined
-    const old = takesOnly ? null : refuseOldSession(context)
-    if (old !== null) return old
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === access.actor.id)
@@ -129,12 +143,22 @@ export const changePerson = operation({
     }
     const changed = await store.updatePerson(person.id, change, access.actor)
     if (changed === null) return personNotFound(params.person)
-    return done(presentPerson(changed, await store.listPasskeys(changed.id)))
+    return done(presentPerson(changed, await readOfPeople(store)))
   },
 })
 
+type Change = {
+  readonly role?: string
+  readonly apps?: readonly string[] | null
+  readonly disabled?: boolean
+}
+
+const onlyDisables = ({ role, apps, disabled }: Change): boolean =>
+  disabled === true && role === undefined && apps === undefined
+
 export const removePasskey = operation({
   ...forAdmins,
+  takesAway: always,
   method: 'DELETE',
   path: '/v1/people/{person}/passkeys/{passkey}',
   summary: "Removes a person's passkey. Sessions started with it continue.",
@@ -145,7 +169,7 @@ export const removePasskey = operation({
     if (person === null) return personNotFound(params.person)
     if (!(await store.removePasskey(person.id, params.passkey, access.actor)))
       return fail('not_found', `${person.name} has no passkey "${params.passkey}".`)
-    return done(presentPerson(person, await store.listPasskeys(person.id)))
+    return done(presentPerson(person, await readOfPeople(store)))
   },
 })
 
@@ -161,10 +185,9 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
   const link = { hash: hashSignInCode(code), person: person.id, expiresAt }
   if (!(await store.createSignInCode(link, access.actor)))
     return fail('person_disabled', `${person.name} is disabled: enable the person first.`)
-  const passkeys = await store.listPasskeys(person.id)
   return done(
     {
-      ...presentPerson(person, passkeys),
+      ...presentPerson(person, await readOfPeople(store)),
       // In the fragment, which browsers send to no server, so that no proxy logs it.
       link: `${consoleUrl}/sign-in#${code}`,
       linkExpiresAt: iso(expiresAt),

@@ -2,7 +2,7 @@
 import type { PersonId, SessionId } from '../../domain/id.ts'
 import type { Role } from '../../domain/operator/management-token.ts'
 import type { SessionHash, SignInHash, SignInMethod } from '../../domain/operator/sign-in.ts'
-import type { PasskeyRecord, PersonRecord, SessionRecord } from '../people-store.ts'
+import type { PasskeyRecord, PersonRecord, SessionRecord, SignInCodeRecord } from '../people-store.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, ScriptContext } from './script.ts'
 
@@ -77,6 +77,15 @@ function* listPasskeys({ prefix }: ScriptContext, person: PersonId | null): Scri
   return (yield { text, values: person === null ? [] : [person] }).map(toPasskey)
 }
 
+function* listSignInCodes({ nowMs, prefix }: ScriptContext): Script<SignInCodeRecord[]> {
+  const text = `select person_id, created_at, expires_at from ${prefix}sign_in_code where expires_at > $1`
+  return (yield { text, values: [nowMs] }).map((row) => ({
+    person: row.person_id as PersonId,
+    createdAt: row.created_at as number,
+    expiresAt: row.expires_at as number,
+  }))
+}
+
 function* isSignInCode({ prefix }: ScriptContext, hash: SignInHash): Script<boolean> {
   const text = `select person_id from ${prefix}sign_in_code where code_hash = $1`
   return (yield { text, values: [hash] }).length > 0
@@ -84,6 +93,7 @@ function* isSignInCode({ prefix }: ScriptContext, hash: SignInHash): Script<bool
 
 export const peopleReads = {
   isSignInCode,
+  listSignInCodes,
   findPerson,
   listPeople,
   findSession,

@@ -4,7 +4,7 @@
  * person does.
  */
 
-import { passkeysMax, stepMax } from '../../domain/bounds.ts'
+import { passkeysMax, sessionsMax } from '../../domain/bounds.ts'
 import { newId, type PersonId, type SessionId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
 import {
@@ -88,10 +88,9 @@ function* updatePerson(
     text: `update ${prefix}person set role = $2, apps = $3, disabled_at = $4 where person_id = $1`,
     values: [id, next.role, next.apps && JSON.stringify(next.apps), next.disabledAt],
   }
-  if (disabled) {
-    yield { text: `delete from ${prefix}session where person_id = $1`, values: [id] }
-    yield { text: `delete from ${prefix}sign_in_code where person_id = $1`, values: [id] }
-  }
+  if (disabled) yield { text: `delete from ${prefix}session where person_id = $1`, values: [id] }
+  // A link was made for somebody who may do what the person could do then.
+  yield* endCodes(context, id)
   yield* recordAction(context, personAction('person.update', id, changed), actor)
   return next
 }
@@ -114,12 +113,26 @@ function* createSignInCode(
 ): Script<boolean> {
   const { nowMs, prefix } = context
   if ((yield* findLocal(context, person)) === null) return false
-  yield { text: `delete from ${prefix}sign_in_code where expires_at <= $1`, values: [nowMs] }
+  yield* endCodes(context, person)
   yield {
     text: `insert into ${prefix}sign_in_code (code_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)`,
     values: [hash, person, nowMs, expiresAt],
   }
   yield* recordAction(context, personAction('sign_in.code', person), actor)
+  return true
+}
+
+/**
+ * A person has one code at most, which ends with the next one, with a sign-in, and with a change of access.
+ */
+function* endCodes({ prefix }: ScriptContext, person: PersonId): Script<boolean> {
+  const text = `delete from ${prefix}sign_in_code where person_id = $1 returning 1`
+  return (yield { text, values: [person] }).length > 0
+}
+
+function* endSignInCode(context: ScriptContext, person: PersonId, actor: Actor): Script<boolean> {
+  if (!(yield* endCodes(context, person))) return false
+  yield* recordAction(context, personAction('sign_in.end_code', person), actor)
   return true
 }
 
@@ -193,7 +206,10 @@ const personActor = (id: PersonId, name: string, requestId: string | null): Acto
   requestId,
 })
 
-/** Sessions that are over are removed here, so that they need no maintenance. */
+/**
+ * The person's sessions that are over, and the oldest ones beyond `sessionsMax`, are removed here, so that
+ * they need no maintenance. So is a code that was not used.
+ */
 function* beginSession(
   context: ScriptContext,
   person: PersonRecord,
@@ -202,9 +218,11 @@ function* beginSession(
   const { nowMs, prefix } = context
   const id = newId('ses', nowMs)
   const expiresAt = nowMs + sessionMaxMs
+  yield* endCodes(context, person.id)
   yield {
-    text: `delete from ${prefix}session where expires_at <= $1 or seen_at <= $2`,
-    values: [nowMs, nowMs - sessionIdleMs],
+    text: `delete from ${prefix}session where person_id = $1 and (expires_at <= $2 or seen_at <= $3 or session_id in (
+      select session_id from ${prefix}session where person_id = $1 order by session_id desc limit ${sessionsMax} offset ${sessionsMax - 1}))`,
+    values: [person.id, nowMs, nowMs - sessionIdleMs],
   }
   yield {
     text: `insert into ${prefix}session (session_id, session_hash, person_id, method, agent, begun_at, seen_at, expires_at)
@@ -262,22 +280,11 @@ function* removePasskey(context: ScriptContext, person: PersonId, id: string, ac
   return true
 }
 
-function* keepNonce({ nowMs, prefix }: ScriptContext, hash: string, expiresAt: number): Script<boolean> {
-  const expired = `select nonce_hash from ${prefix}nonce where expires_at <= $1 limit ${stepMax}`
-  yield { text: `delete from ${prefix}nonce where nonce_hash in (${expired})`, values: [nowMs] }
-  const text = `insert into ${prefix}nonce (nonce_hash, expires_at) values ($1, $2) on conflict do nothing returning 1`
-  return (yield { text, values: [hash, expiresAt] }).length > 0
-}
-
-function* takeNonce({ nowMs, prefix }: ScriptContext, hash: string): Script<boolean> {
-  const text = `delete from ${prefix}nonce where nonce_hash = $1 and expires_at > $2 returning 1`
-  return (yield { text, values: [hash, nowMs] }).length > 0
-}
-
 export const peopleChanges = {
   createPerson,
   updatePerson,
   createSignInCode,
+  endSignInCode,
   signInByCode,
   signInByPasskey,
   signInByOidc,
@@ -285,6 +292,4 @@ export const peopleChanges = {
   endSession,
   addPasskey,
   removePasskey,
-  keepNonce,
-  takeNonce,
 }

@@ -53,6 +53,10 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
     ['Last seen', age(person.lastSeenAt, now)],
     ['Invited', html`${time(person.createdAt)} by ${person.createdBy}`],
     ['Signs in with', provider === null ? null : new URL(provider).host],
+    [
+      'Open link',
+      person.openLink && html`${time(person.openLink.createdAt)}, until ${time(person.openLink.expiresAt)}`,
+    ],
   ])
   if (provider !== null || isOwn) return about
   const rows = passkeys.map((passkey) => [
@@ -61,8 +65,9 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
     age(passkey.lastUsedAt, now),
     linkButton(`${toAddress(person)}?remove=${encodeURIComponent(passkey.id)}#confirm`, 'Remove…'),
   ])
-  const link = html`<p class="soft">A new link signs ${name} in once, for example if a passkey is lost.</p>
-<form method="post" action="${toAddress(person)}/link">${onceField()}<button>New link</button></form>`
+  const end = person.openLink === null ? none : button(`${toAddress(person)}/link/end`, 'End the open link')
+  const link = html`<p class="soft">A new link signs ${name} in once, for example if a passkey is lost. Earlier links end.</p>
+<div class="actions"><form method="post" action="${toAddress(person)}/link">${onceField()}<button>New link</button></form>${end}</div>`
   return html`${about}${table('Passkeys', ['Passkey', 'Added', 'Last used', ''], rows, { empty: 'No passkey yet.' })}
 ${person.disabledAt === null ? link : none}`
 }
@@ -112,6 +117,13 @@ export async function linkPerson(visit: Visit): Promise<PageAnswer> {
   const input = { params: { person: visit.params.person ?? '' }, body: {} }
   const made = await makeOnce(visit, () => visit.call('person.link', input))
   return personPage(visit, made.ok ? { invited: made.value } : { error: made.error })
+}
+
+export async function endLink(visit: Visit): Promise<PageAnswer> {
+  const person = visit.params.person ?? ''
+  const ended = await visit.call('person.end_link', { params: { person } })
+  if (!ended.ok) return personPage(visit, { error: ended.error })
+  return { redirect: `/settings/people/${encodeURIComponent(person)}`, notice: 'link_ended' }
 }
 
 /** Role and apps, or the status: the form says which. */
