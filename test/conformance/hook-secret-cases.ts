@@ -1,13 +1,15 @@
 /** Conformance: the secrets of auth servers. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
+import { hasEnded } from '../../src/domain/bearer.ts'
+import { hookSecretsMax } from '../../src/domain/bounds.ts'
 import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { openHookSecret, resealHookSecrets, sealHookSecret } from '../../src/store/crypto/hook-secret.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
-import { type It, newKey, newSender, type Sender, testRing, updateApp } from './subject.ts'
+import { day, type It, newKey, newSender, type Sender, testRing, updateApp } from './subject.ts'
 
 type Secret = { hook?: HookSystemName; ring?: KeyRing; expiresAt?: number | null }
 
@@ -53,6 +55,33 @@ export function hookSecrets(it: It): void {
     assert.deepEqual(await store.listHookSecrets('nobody', 'zitadel'), [])
     await updateApp(store, a.app.id, { status: 'disabled' })
     assert.deepEqual(await listed(), [])
+  })
+
+  it('an app has a few secrets of one auth server; the oldest ends when one more is made', async (_t, {
+    store,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const grace = () => store.now() + 30 * day
+    let newest = (await newSecret(store, sender)).id
+    const made = [newest]
+    for (let n = 0; n < 10; n++) {
+      const hash = hashDeliveryKey(newHookSecret())
+      const next = await store.replaceKey(newest, { hash, expiresAt: null, oldExpiresAt: grace() }, operator)
+      assert.ok(next !== null && typeof next === 'object')
+      newest = next.id
+      made.push(newest)
+    }
+    assert.equal((await store.listHookSecrets('a', 'zitadel')).length, hookSecretsMax)
+    const working = (await store.listKeys(sender.app.id)).filter((key) => !hasEnded(key, store.now()))
+    assert.deepEqual(
+      working.filter(({ hook }) => hook !== null).map(({ id }) => id),
+      made.slice(-hookSecretsMax),
+      'the newest',
+    )
+    assert.ok(
+      working.some(({ id }) => id === sender.keyId),
+      'keys of the app stay',
+    )
   })
 
   it('the successor of a secret is of the same hook, with its own secret', async (_t, { store }) => {

@@ -5,6 +5,7 @@ import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem, systems } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, serveAcme } from '../support/cli.ts'
 import { sign, startHooks } from '../support/hooks.ts'
+import { press } from '../support/hosted-links.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { testSettings, validBody } from '../support/service.ts'
@@ -229,7 +230,7 @@ test('the link of an auth server opens with all its parameters, by its button al
   const page = await fetch(url, { redirect: 'manual' })
   assert.equal(page.status, 200)
   assert.match(await page.text(), /https:\/\/auth\.acme\.test/)
-  const pressed = await fetch(url, { method: 'POST', redirect: 'manual', body: new URLSearchParams() })
+  const pressed = await press(url)
   const location = new URL(pressed.headers.get('location') ?? '')
   assert.equal(pressed.status, 303)
   assert.deepEqual([...location.searchParams.keys()], ['token', 'type', 'redirect_to'])

@@ -1,7 +1,7 @@
 /** Delivery keys: changes, which take effect for the next request in every process, and reads. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { hasEnded } from '../../domain/bearer.ts'
-import { keyInUseMs, keysMax } from '../../domain/bounds.ts'
+import { hookSecretsMax, keyInUseMs, keysMax } from '../../domain/bounds.ts'
 import type { HookSystemName } from '../../domain/hooks/hook-settings.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
@@ -62,7 +62,7 @@ function* replaceKey(
   if (old === null) return null
   if (hasEnded(old, context.nowMs)) return 'ended'
   // Somebody else has just replaced it: a second successor would have no end.
-  if (old.hook !== null && (yield* isReplaced(context, id))) return 'ended'
+  if (old.hook !== null && (yield* isReplaced(context, old))) return 'ended'
   if (yield* hasTooMany(context, old.app, id)) return 'too_many'
   const ending = { ...old, expiresAt: Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt) }
   yield {
@@ -72,9 +72,19 @@ function* replaceKey(
   const ofHook = { ...(old.hook !== null && { hook: old.hook }), ...(sealed !== undefined && { sealed }) }
   const next = { app: old.app, hash, name: old.name, expiresAt, ...ofHook }
   const made = yield* insertKey(context, next, { actor, replaces: id })
+  if (old.hook !== null) yield* endOldSecrets(context, old.app, old.hook)
   const change = { before: toFacts(old), after: { ...toFacts(ending), replacedBy: made.id } }
   yield* recordAction(context, keyAction('key.replace', old, change), actor)
   return made
+}
+
+/** Ends the oldest secrets of an auth server beyond `hookSecretsMax`. */
+function* endOldSecrets({ nowMs, prefix }: ScriptContext, app: AppId, hook: HookSystemName): Script<void> {
+  yield {
+    text: `update ${prefix}delivery_key set expires_at = $3 where key_id in (select key_id from ${prefix}delivery_key
+      where app_id = $1 and hook = $2 and ${works('$3')} order by key_id desc limit ${keysMax} offset ${hookSecretsMax})`,
+    values: [app, hook, nowMs],
+  }
 }
 
 function* revokeKey(context: ScriptContext, id: KeyId, actor: Actor): Script<KeyRecord | null> {
@@ -119,9 +129,9 @@ function* hasTooMany({ nowMs, prefix }: ScriptContext, app: AppId, except = ''):
   return Number(row?.keys) >= keysMax
 }
 
-function* isReplaced({ nowMs, prefix }: ScriptContext, id: KeyId): Script<boolean> {
-  const text = `select 1 from ${prefix}delivery_key where replaces = $1 and ${works('$2')} limit 1`
-  return (yield { text, values: [id, nowMs] }).length > 0
+function* isReplaced({ nowMs, prefix }: ScriptContext, { app, id }: KeyRecord): Script<boolean> {
+  const text = `select 1 from ${prefix}delivery_key where app_id = $1 and replaces = $2 and ${works('$3')} limit 1`
+  return (yield { text, values: [app, id, nowMs] }).length > 0
 }
 
 function* isNameTaken({ nowMs, prefix }: ScriptContext, app: AppId, name: string): Script<boolean> {
@@ -219,7 +229,7 @@ function* listHookSecrets(
   const text = `select key_hash, sealed from ${prefix}delivery_key
     where hook = $2 and ${works('$3')} and app_id in (
       select app_id from ${prefix}app where slug = $1 and status = 'active')
-    order by key_id desc`
+    order by key_id desc limit ${hookSecretsMax}`
   return yield* readAll({ text, values: [slug, hook, nowMs] }, (row) => ({
     hash: row.key_hash as KeyHash,
     sealed: row.sealed as string | null,

@@ -37,8 +37,11 @@ export class HookSecrets {
     system: HookSystemName,
     fits: (secret: HookSecret) => boolean,
   ): Promise<HookSecret | null> {
-    const found = (await this.#read(slug, system, rememberMs)).find(fits)
-    return found ?? (await this.#read(slug, system, rereadMs)).find(fits) ?? null
+    const known = await this.#read(slug, system, rememberMs)
+    const found = known.find(fits)
+    if (found !== undefined) return found
+    const again = await this.#read(slug, system, rereadMs)
+    return again === known ? null : (again.find(fits) ?? null)
   }
 
   forget(slug: string, system: HookSystemName): void {
@@ -53,16 +56,16 @@ export class HookSecrets {
     const nowMs = performance.now()
     if (known !== undefined && known.readAtMs > nowMs - freshMs) return known.secrets
     const read = { secrets: this.#load(slug, system), readAtMs: nowMs }
-    this.#none.set(name, read)
+    // Calls that come while it is read share it, whichever map keeps the name.
+    const kept = this.#known.get(name) === undefined ? this.#none : this.#known
+    kept.set(name, read)
     const forget = () => {
-      if (this.#none.get(name) === read) this.#none.delete(name)
+      if (kept.get(name) === read) kept.delete(name)
     }
     read.secrets.then((secrets) => {
-      if (secrets.length === 0) this.#known.delete(name)
-      else {
-        forget()
-        this.#known.set(name, read)
-      }
+      forget()
+      const wanted = secrets.length === 0 ? this.#none : this.#known
+      wanted.set(name, read)
     }, forget)
     return read.secrets
   }

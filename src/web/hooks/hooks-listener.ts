@@ -4,7 +4,6 @@
  * answer.
  */
 import { isUtf8 } from 'node:buffer'
-import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseSlug } from '../../domain/app/app.ts'
 import { type KeyHash, parseHookAuthorization } from '../../domain/app/delivery-key.ts'
@@ -15,22 +14,20 @@ import { refusals } from '../../domain/request/rejection.ts'
 import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'
-import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { newListener, sendError, sendJson } from '../http/listener.ts'
-import { readBody } from '../http/read-body.ts'
+import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 import { HookSecrets } from './hook-secrets.ts'
 
-export type HooksDeps = Omit<AcceptDeps, 'store'> & {
-  readonly store: AcceptDeps['store'] & Pick<Store, 'findAppBySlug' | 'listHookSecrets'>
-  readonly ring: KeyRing
-  /** The path of the public address, below which a proxy may pass calls on. */
-  readonly basePath: string
-  readonly isStopping: () => boolean
-  readonly emit: Emit
-  readonly random: () => number
-}
+export type HooksDeps = Omit<AcceptDeps, 'store'> &
+  ListenerDeps & {
+    readonly store: AcceptDeps['store'] & Pick<Store, 'findAppBySlug' | 'listHookSecrets'>
+    readonly ring: KeyRing
+    /** The path of the public address, below which a proxy may pass calls on. */
+    readonly basePath: string
+    readonly isStopping: () => boolean
+    readonly random: () => number
+  }
 
 type Params = { readonly system: string; readonly slug: string }
 type HookRequest = FastifyRequest<{ Params: Params }>
@@ -41,6 +38,8 @@ export function newHooksListener(deps: HooksDeps): FastifyInstance {
   const secrets = new HookSecrets(deps.store, deps.ring)
   const listener = newListener({
     emit: deps.emit,
+    isProxy: deps.isProxy,
+    bodyBytesMax,
     notFound: refuseOtherRoutes,
     onError: (error, request, reply) => {
       if (!(error instanceof StoreUnavailable)) return null
@@ -48,8 +47,6 @@ export function newHooksListener(deps: HooksDeps): FastifyInstance {
       return sendError(reply.header('retry-after', '5'), 503, unavailable)
     },
   })
-  listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, bodyBytesMax))
   for (const prefix of new Set([deps.basePath, '']))
     listener.post<{ Params: Params }>(`${prefix}/:system/:slug`, (request, reply) =>
       answerCall({ deps, secrets }, request, reply),
@@ -92,11 +89,11 @@ async function answerCall(
     return answer(deps, { system, outcomes: [{ answer: tooLarge, message: null }], reply })
   }
   const call = { system, slug, bytes, headers: request.headers as HookHeaders }
-  const body = isUtf8(bytes) ? parseJson(bytes) : undefined
   // A secret that was revoked since it was read is forgotten; there may be another one.
   for (let rounds = 0; rounds < 2; rounds++) {
     const keyHash = await authenticate(call, secrets, deps)
     if (keyHash === null) break
+    const body = isUtf8(bytes) ? parseJson(bytes) : undefined
     const outcomes = await acceptHook(deps, { system, keyHash, body })
     for (const outcome of outcomes.filter((each) => !isRevoked(each))) report(outcome)
     if (!outcomes.some(isRevoked)) return answer(deps, { system, outcomes, reply })
