@@ -6,7 +6,13 @@ import { type EmailType, emailTypes } from '../../src/domain/request/email-reque
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { newLinksListener } from '../../src/web/links/links-listener.ts'
-import { type HostedEmail, linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
+import {
+  type HostedEmail,
+  linksBaseUrl,
+  press,
+  pressedHeaders,
+  startHostedLinks,
+} from '../support/hosted-links.ts'
 import { deleteApp, operator } from '../support/operator.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -52,6 +58,28 @@ test('row 47: GET and HEAD are inert: no redirect, no form sent, however often, 
     assert.equal(head.status, 200)
     assert.equal(await head.text(), '')
   }
+})
+
+test('a POST that nobody pressed a button for opens nothing, and uses nothing up', async () => {
+  const email = await receive({ url: 'https://app.acme.test/auth?token=a' })
+  const others: readonly Partial<Record<keyof typeof pressedHeaders, string>>[] = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'none' },
+    { 'sec-fetch-mode': 'cors' },
+    { 'sec-fetch-mode': 'no-cors' },
+    { 'sec-fetch-dest': 'iframe' },
+    { 'sec-fetch-dest': 'empty' },
+  ]
+  for (const other of others) {
+    const headers = { ...pressedHeaders, ...other }
+    const answer = await visit(email.url, 'POST', headers)
+    const text = await answer.text()
+    assert.deepEqual([answer.status, answer.headers.get('location')], [200, null], JSON.stringify(headers))
+    assert.match(text, /<form method="post">/, 'the page with its button')
+  }
+  assert.equal((await visit(email.url, 'POST', {})).status, 303, 'old browsers send none of these headers')
+  assert.equal((await visit(email.url, 'POST')).status, 303)
 })
 
 test('the button of an https link answers 303 to the exact destination', async () => {
@@ -272,7 +300,9 @@ test('a base URL with a path: the pages are served below it, and without it for 
   const path = url.replace('https://links.acme.test', '')
   assert.match(path, /^\/go\/on\/acme\//)
   const statusOf = async (where: string, method = 'GET') =>
-    (await fetch(`${own.urls.links}${where}`, { method, redirect: 'manual' })).status
+    method === 'POST'
+      ? (await press(`${own.urls.links}${where}`)).status
+      : (await fetch(`${own.urls.links}${where}`, { redirect: 'manual' })).status
   assert.equal(await statusOf(path), 200)
   assert.equal(await statusOf(path, 'POST'), 303)
   assert.equal(await statusOf(path.replace('/go/on', '')), 200)

@@ -3,7 +3,6 @@
  * only the button (a POST for https) leads on. Each view checks the app again. Everything that is not
  * a valid link gets one neutral 404.
  */
-import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type App, parseSlug } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
@@ -26,14 +25,13 @@ import {
   unavailablePage,
   unknownPage,
 } from '../../templates/pages/hosted-page.ts'
-import { newListener } from '../http/listener.ts'
+import { type ListenerDeps, newListener } from '../http/listener.ts'
 
-export type LinksDeps = {
+export type LinksDeps = ListenerDeps & {
   readonly store: Pick<Store, 'findAppBySlug' | 'now'>
   readonly ring: KeyRing
   /** The base URL of hosted links: if it has a path, the pages are served below that path too. */
   readonly baseUrl: string
-  readonly emit: Emit
 }
 
 /** The path holds a link of up to 8,192 characters, percent-encoded and sealed. */
@@ -64,14 +62,11 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const opener = new LinkOpener(deps)
   const listener = newListener({
     emit: deps.emit,
+    isProxy: deps.isProxy,
     notFound: (request, reply) => sendPage(reply, 404, unknownPage(findReaderLanguage(request))),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
-  })
-  listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', async (_request: unknown, body: Readable) => {
-    for await (const _chunk of body); // the button's form is empty, so the body is discarded
   })
   const basePath = new URL(deps.baseUrl).pathname.replace(/\/+$/, '')
   // A proxy may pass the path of the base URL on, or strip it.
@@ -92,12 +87,26 @@ function addLink(listener: FastifyInstance, url: string, { opener, emit }: LinkP
   })
   listener.post<{ Params: Params; Querystring: Query }>(url, async (request, reply) => {
     const opened = await opener.open(readParams(request))
-    if (opened.kind !== 'open' || opened.destination.kind !== 'web')
+    if (opened.kind !== 'open' || opened.destination.kind !== 'web' || !isPressed(request))
       return show({ request, reply }, opened, emit)
     emit({ kind: 'link_viewed', result: 'pressed' })
     const { href } = opened.destination
     return protect(reply, "default-src 'none'").code(303).header('location', href).send()
   })
+}
+
+/**
+ * Whether the button of our page was pressed: browsers say that the request is a navigation, and from where.
+ * Old browsers send none of these headers, so a request without them passes; so does a program that forges
+ * them. Safari does not send `Sec-Fetch-User`; our page has no script that could press the button.
+ */
+function isPressed({ headers }: FastifyRequest): boolean {
+  const said = (name: string, wanted: string) => headers[name] === undefined || headers[name] === wanted
+  return (
+    said('sec-fetch-site', 'same-origin') &&
+    said('sec-fetch-mode', 'navigate') &&
+    said('sec-fetch-dest', 'document')
+  )
 }
 
 type Exchange = { request: FastifyRequest; reply: FastifyReply }
