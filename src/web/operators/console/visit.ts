@@ -11,6 +11,7 @@ import type { Answer, CallInput, OperationName, OperationRunner } from '../../..
 import { type Html, html } from '../../../templates/html.ts'
 import type { FormNonces } from '../form-nonces.ts'
 import type { OperatorRates } from '../rates.ts'
+import { isFromOwnPage } from '../sign-in/guard.ts'
 import type { ReadSession, SignedIn } from '../sign-in/session.ts'
 import { type NavName, newCard, newPage, type Shell } from './layout.ts'
 import type { Live } from './live.ts'
@@ -89,6 +90,35 @@ export function readForm({ body, headers }: FastifyRequest): URLSearchParams {
   return new URLSearchParams(Buffer.from(body as Uint8Array).toString('utf8'))
 }
 
+/**
+ * Parameters that only choose what a page shows. All others prepare a change, as the values of a form or a
+ * question whose answer is one press, so they count only in links and forms of the console itself.
+ */
+const shownBy = new Set([
+  ...[
+    'app',
+    'actor',
+    'from',
+    'to',
+    'group',
+    'key',
+    'type',
+    'state',
+    'recipient',
+    'within',
+    'reason',
+    'destination',
+  ],
+  ...['since', 'cursor', 'range', 'view', 'in', 'code', 'q'],
+])
+
+function readQuery(request: FastifyRequest): URLSearchParams {
+  const { searchParams } = new URL(request.url, 'http://console')
+  return isFromOwnPage(request)
+    ? searchParams
+    : new URLSearchParams([...searchParams].filter(([name]) => shownBy.has(name)))
+}
+
 function newVisit(
   { forms, isDev, live, newRunner, now, shell }: PageDeps,
   signedIn: SignedIn,
@@ -96,7 +126,6 @@ function newVisit(
 ): Visit {
   const { access } = signedIn
   const { call } = newRunner(access)
-  const { searchParams } = new URL(request.url, 'http://console')
   return {
     ...signedIn,
     isDev,
@@ -105,7 +134,7 @@ function newVisit(
     forms,
     call,
     params: request.params as Record<string, string>,
-    query: searchParams,
+    query: readQuery(request),
     form: readForm(request),
     now: now(),
     get: async (name, input) => {

@@ -40,6 +40,17 @@ function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
   return site !== 'same-origin'
 }
 
+/**
+ * Whether a page of the console led to this request, whose Host `guardPages` has checked. A link on another
+ * site did not, nor one from a mail program, which browsers do not tell from an address that somebody typed.
+ */
+export function isFromOwnPage({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  // Sent to our own pages alone, by our referrer policy, also over http and by old browsers.
+  return URL.parse(headers.referer ?? '')?.host === headers.host
+}
+
 export function guardPages(pages: FastifyInstance, address: ConsoleAddress): void {
   pages.addHook('onRequest', async (request, reply) => {
     const own = findOrigin(address, request.headers.host)
