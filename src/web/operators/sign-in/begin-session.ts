@@ -1,6 +1,7 @@
 /** The steps that all ways of signing in share: the origin, the new session and its cookie. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { hashSessionSecret, newSessionSecret, type SignInMethod } from '../../../domain/operator/sign-in.ts'
+import { redact } from '../../../domain/redaction/redact.ts'
 import type { Emit } from '../../../observe/events.ts'
 import type { NewSession } from '../../../store/people-store.ts'
 import type { Store } from '../../../store/store.ts'
@@ -30,7 +31,7 @@ const agentMax = 200
 
 export const newSessionFor = (request: FastifyRequest): NewSession & { readonly secret: string } => {
   const secret = newSessionSecret()
-  const agent = (request.headers['user-agent'] ?? 'unknown').slice(0, agentMax)
+  const agent = redact((request.headers['user-agent'] ?? 'unknown').slice(0, agentMax), { kind: 'other' })
   return { secret, hash: hashSessionSecret(secret), agent, requestId: request.id }
 }
 

@@ -4,8 +4,10 @@
  * name. The permission comes from the groups of the ID token, anew with each sign-in.
  */
 
+import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Configuration } from 'openid-client'
+import { cleanLine } from '../../../domain/controls.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { isReservedName } from '../../../domain/operator/audit.ts'
 import type { Role } from '../../../domain/operator/management-token.ts'
@@ -48,6 +50,8 @@ export type OidcSignIn = {
 const nameCookie = (origin: string): string =>
   origin.startsWith('https:') ? '__Host-postern-oidc' : 'postern-oidc'
 const flowSeconds = 600
+/** OpenID Connect Core 1.0 section 2: at most 255 ASCII characters. */
+const subjectMax = 255
 const callback = '/sign-in/oidc/callback'
 
 /** A browser keeps this between leaving for the provider and coming back. */
@@ -136,6 +140,10 @@ async function comeBack(
       exchange,
       'This sign-in took too long or was started in another browser. Start again.',
     )
+  // A provider might not use its codes up.
+  const used = hash('sha256', `oidc ${flow.state}`, 'base64url')
+  if (!(await deps.store.keepNonce(used, deps.store.now() + flowSeconds * 1000)))
+    return refuse(deps, exchange, 'This sign-in was used already. Start again.')
   const provider = await discover().catch(() => null)
   if (provider === null) return refuse(deps, exchange, noAnswer)
   const claims = await readClaims(provider, new URL(request.url, origin), flow)
@@ -147,10 +155,14 @@ async function comeBack(
     return refuse(
       deps,
       exchange,
-      `None of your groups has access to this console. The claim "${settings.claim}" lists: ${groups.join(', ') || 'none'}.`,
+      `None of your groups has access to this console. The claim "${settings.claim}" lists: ${cleanLine(groups.join(', '), groupsMax) || 'none'}.`,
     )
   const { secret, ...session } = newSessionFor(request)
+  if (claims.sub === '' || claims.sub.length > subjectMax)
+    return refuse(deps, exchange, "The OpenID provider's answer names no person. Tell your admin.")
   const oidc = { issuer: settings.issuer, subject: claims.sub }
+  if (!deps.rates.chargeSignIn(`${oidc.issuer} ${oidc.subject}`))
+    return refuse(deps, exchange, 'You have signed in too often within the hour. Try again later.')
   const begun = await deps.store.signInByOidc({ name: chooseName(claims), oidc, ...permission }, session)
   if (begun === 'disabled') return refuse(deps, exchange, 'An admin has disabled your access.')
   beginSession(deps, exchange, { secret, method: 'oidc' })
@@ -210,13 +222,15 @@ async function findPermission(
 }
 
 const nameMax = 80
+/** Characters of the groups that the page lists to somebody who has no access. */
+const groupsMax = 1000
 
 /** A name for lists and the audit; it decides nothing. */
 function chooseName(claims: Claims): string {
   const given = [claims.preferred_username, claims.name, claims.email, claims.sub]
   const name =
     given.find((text): text is string => typeof text === 'string' && text.trim() !== '') ?? 'person'
-  const clean = name.replace(/\p{C}/gu, '').trim().slice(0, nameMax)
+  const clean = cleanLine(name.trim().slice(0, nameMax), nameMax).trim()
   if (clean === '') return 'person'
   return isReservedName(clean) ? `person ${clean}` : clean
 }

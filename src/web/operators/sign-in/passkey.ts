@@ -29,10 +29,14 @@ const algorithms = [-8, -7, -257]
 const challengeMs = 300_000
 const nameMax = 60
 
-const digest = (challenge: string): string => hash('sha256', challenge, 'base64url')
+/** A challenge of one ceremony answers no other; that of a new passkey belongs to the session that asked. */
+const digest = (ceremony: string, challenge: string): string =>
+  hash('sha256', `${ceremony} ${challenge}`, 'base64url')
 
-const keep = ({ store }: SessionDeps, challenge: string): Promise<boolean> =>
-  store.keepNonce(digest(challenge), store.now() + challengeMs)
+const signingIn = 'sign-in'
+
+const keep = ({ store }: SessionDeps, ceremony: string, challenge: string): Promise<boolean> =>
+  store.keepNonce(digest(ceremony, challenge), store.now() + challengeMs)
 
 const sendDocument = (reply: FastifyReply, document: unknown): FastifyReply =>
   sendJson(reply.header('cache-control', 'no-store'), 200, JSON.stringify(document))
@@ -57,15 +61,20 @@ export function addPasskeySignIn(pages: FastifyInstance, deps: SessionDeps, limi
     const { generateAuthenticationOptions } = await load()
     const rpID = new URL(ownOrigin(deps, request)).hostname
     const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' })
-    await keep(deps, options.challenge)
+    await keep(deps, signingIn, options.challenge)
     return sendDocument(reply, options)
   })
   pages.post('/sign-in/passkey', { onRequest: limited }, async (request, reply) => {
     const response = readDocument<AuthenticationResponseJSON>(request)
     const session = response === null ? null : await signInByPasskey(deps, request, response)
-    if (session === null) {
+    if (session === null || session === 'too_often') {
       deps.emit({ kind: 'console_sign_in', method: 'passkey', result: 'refused', requestId: request.id })
-      return refused(reply, 'This passkey is unknown here, or its answer came too late. Try again.')
+      return refused(
+        reply,
+        session === null
+          ? 'This passkey is unknown here, or its answer came too late. Try again.'
+          : 'You have signed in too often within the hour. Try again later.',
+      )
     }
     beginSession(deps, { request, reply }, { secret: session.secret, method: 'passkey' })
     const { to } = request.query as { to?: string }
@@ -78,16 +87,21 @@ async function signInByPasskey(
   deps: SessionDeps,
   request: FastifyRequest,
   response: AuthenticationResponseJSON,
-): Promise<{ readonly secret: string } | null> {
+): Promise<{ readonly secret: string } | 'too_often' | null> {
   const { store } = deps
   const passkey = isPasskeyId(response.id) ? await store.findPasskey(response.id) : null
-  if (passkey === null) return null
+  if (passkey === null || !isOwner(passkey, response)) return null
   const counter = await verifySignature(deps, request, { response, passkey })
   if (counter === null) return null
+  if (!deps.rates.chargeSignIn(passkey.person)) return 'too_often'
   const { secret, ...wanted } = newSessionFor(request)
   const session = await store.signInByPasskey(passkey.id, counter, wanted)
   return session && { secret }
 }
+
+/** An authenticator may name the person whose passkey it is (WebAuthn section 7.2 step 6). */
+const isOwner = ({ person }: PasskeyRecord, { response }: AuthenticationResponseJSON): boolean =>
+  response?.userHandle == null || response.userHandle === Buffer.from(person).toString('base64url')
 
 /** The new counter of the passkey; null if its answer does not hold. */
 async function verifySignature(
@@ -101,7 +115,7 @@ async function verifySignature(
   try {
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
-      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(signingIn, challenge)),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
@@ -164,7 +178,7 @@ async function sendRegistrationOptions(
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
     supportedAlgorithmIDs: algorithms,
   })
-  await keep(deps, options.challenge)
+  await keep(deps, session.id, options.challenge)
   return sendDocument(reply, options)
 }
 
@@ -177,7 +191,7 @@ async function addPasskey(
     .trim()
     .slice(0, nameMax)
   if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
-  const credential = sent?.response && (await verifyCredential(deps, request, sent.response))
+  const credential = sent?.response && (await verifyCredential(deps, { request, session }, sent.response))
   if (credential == null)
     return refused(reply, "The authenticator's answer could not be verified or came too late.")
   if (!(await deps.store.addPasskey({ ...credential, name, person: session.person.id }, access.actor)))
@@ -203,7 +217,7 @@ async function isWithoutCertificates({ response }: RegistrationResponseJSON): Pr
 
 async function verifyCredential(
   deps: SessionDeps,
-  request: FastifyRequest,
+  { request, session }: Pick<FreshExchange, 'request' | 'session'>,
   response: RegistrationResponseJSON,
 ): Promise<Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter'> | null> {
   const { verifyRegistrationResponse } = await load()
@@ -212,7 +226,7 @@ async function verifyCredential(
     if (!(await isWithoutCertificates(response))) return null
     const { verified, registrationInfo } = await verifyRegistrationResponse({
       response,
-      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(session.id, challenge)),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       supportedAlgorithmIDs: algorithms,

@@ -50,7 +50,7 @@ export function readCookie(request: FastifyRequest, name: string): string | null
 }
 
 const devAccess = (requestId: string): Access => ({
-  actor: { kind: 'service', id: null, name: 'dev', via: 'console', requestId },
+  actor: { kind: 'service', id: null, name: 'dev', via: 'console', requestId, ofService: true },
   role: 'admin',
   apps: null,
   expiresAt: null,
@@ -77,7 +77,14 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
 }
 
 const toAccess = ({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access => ({
-  actor: { kind: 'person', id: person.id, name: person.name, via: 'console', requestId },
+  actor: {
+    kind: 'person',
+    id: person.id,
+    name: person.name,
+    via: 'console',
+    requestId,
+    ofService: person.apps === null,
+  },
   role: person.role,
   apps: person.apps && new Set(person.apps),
   expiresAt,
