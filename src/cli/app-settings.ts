@@ -10,6 +10,8 @@ import type { SettingsChange } from './settings-change.ts'
 export type SettingOptions = {
   name?: string
   from?: string
+  senderDomain?: string[]
+  removeSenderDomain?: string[]
   envelopeFrom?: string
   replyTo?: string
   support?: string
@@ -44,12 +46,16 @@ function parseWhole(value: string): number {
 }
 
 export function addSettingOptions(command: Command): Command {
-  const { keyPerMinute, recipientPerHour, daily } = defaultLimits
-  return command
+  const described = command
     .optionsGroup('Sender:')
     .option(
       '--envelope-from <address>',
       'bounce address (default: POSTERN_BOUNCE_ADDRESS, or the sender); with a + in front of the @, one for each email',
+    )
+    .option(
+      '--sender-domain <domain>',
+      'allow addresses of this domain (repeatable); for an admin of the whole service, those of --from and --envelope-from are added automatically',
+      collect,
     )
     .option('--reply-to <address>', 'Reply-To address')
     .option('--support <contact>', 'contact shown in each email, e.g. support@acme.test')
@@ -93,6 +99,12 @@ export function addSettingOptions(command: Command): Command {
       '--locale <language>',
       'language of the emails, such as de or pt-BR; "postern languages" lists them',
     )
+  return addLimitOptions(described).optionsGroup('Other:')
+}
+
+function addLimitOptions(command: Command): Command {
+  const { keyPerMinute, recipientPerHour, daily } = defaultLimits
+  return command
     .optionsGroup('Limits:')
     .option('--key-per-minute <n>', `requests per key per minute (default: ${keyPerMinute})`, parseWhole)
     .option(
@@ -101,7 +113,6 @@ export function addSettingOptions(command: Command): Command {
       parseWhole,
     )
     .option('--daily <n>', `emails per day in UTC (default: ${daily})`, parseWhole)
-    .optionsGroup('Other:')
 }
 
 export function parseFrom(text: string): AppSettings['from'] {
@@ -133,6 +144,8 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...given('locale', options.locale),
     hooks: readHooks(options),
     ...given('hostedLinks', options.hostedLinks),
+    addSenderDomains: options.senderDomain ?? [],
+    removeSenderDomains: options.removeSenderDomain ?? [],
     addAllowedUrls: options.allowUrl ?? [],
     removeAllowedUrls: options.removeAllowUrl ?? [],
     addAppSchemes: options.appScheme ?? [],

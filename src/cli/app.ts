@@ -51,6 +51,11 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     status: 'active',
     about: 'accept its keys and send held mail',
   })
+  addStatusCommand(app, deps, {
+    name: 'suspend',
+    status: 'suspended',
+    about: 'disable it until an admin of the whole service enables it',
+  })
   app
     .command('delete <app>')
     .description('disable and delete an app and its keys, and cancel its queued mail; cannot be undone')
@@ -86,6 +91,7 @@ function addUpdateCommand(group: Command, deps: CliDeps): void {
     .option('--from <sender>', 'From address of the app’s email')
   addSettingOptions(command)
     .optionsGroup('Remove:')
+    .option('--remove-sender-domain <domain>', 'remove a sender domain (repeatable)', collect)
     .option('--remove-allow-url <url>', 'disallow a link (repeatable)', collect)
     .option('--remove-app-scheme <scheme>', 'disallow a scheme (repeatable)', collect)
     .option('--remove-link-destination <type>', 'remove a destination (repeatable)', collect)

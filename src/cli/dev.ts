@@ -23,6 +23,7 @@ const demoSettings: AppSettings = {
   ...defaultSettings,
   name: 'Demo',
   from: { name: 'Demo', address: 'auth@demo.example.com' },
+  senderDomains: ['demo.example.com'],
   supportContact: 'support@demo.example.com',
   allowedUrls: ['https://app.example.com'],
   appSchemes: ['demo'],

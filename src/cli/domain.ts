@@ -20,6 +20,15 @@ export function addDomainCommands(program: Command, deps: CliDeps): void {
       }),
     )
   domain
+    .command('prove <app> <domain>')
+    .description('add a sender domain whose DNS has the record that this command names')
+    .action((app: string, name: string) =>
+      withOperations(deps, async ({ call }) => {
+        const changed = await call('domain.prove', { params: { app }, body: { domain: name } })
+        print(deps.output, changed, () => `${changed.slug} may send from ${changed.senderDomains.join(', ')}`)
+      }),
+    )
+  domain
     .command('add-key <app>')
     .description('make a key; it signs once its record is in DNS and it is activated')
     .addOption(

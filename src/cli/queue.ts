@@ -54,7 +54,7 @@ export function describeQueue({
     queued,
     sending,
     deferred,
-    held ? 'held: the app is disabled' : null,
+    held ? 'held: the app is disabled or suspended' : null,
   ])
   return `${totals}\n\n${table(['app', 'queued', 'sending', 'deferred', 'note'], rows)}\n\n${waiting}`
 }

@@ -20,6 +20,8 @@ export type SettingsChange = Partial<
   readonly branding?: { readonly [Name in keyof AppSettings['branding']]?: string | null }
   readonly limits?: Partial<AppSettings['limits']>
   readonly hooks?: readonly HookChange[]
+  readonly addSenderDomains?: readonly string[]
+  readonly removeSenderDomains?: readonly string[]
   readonly addAllowedUrls?: readonly string[]
   readonly removeAllowedUrls?: readonly string[]
   readonly addAppSchemes?: readonly string[]
@@ -39,6 +41,7 @@ type HookChange = {
 /** The settings after a change; those of the allow-list in their normal form. */
 export function changeSettings(base: AppSettings, change: SettingsChange): AppSettings {
   const absent =
+    firstAbsent(base.senderDomains, change.removeSenderDomains) ??
     firstAbsent(base.allowedUrls, change.removeAllowedUrls) ??
     firstAbsent(base.appSchemes, change.removeAppSchemes)
   if (absent !== null) throw new CommandFailed(absent)
@@ -77,6 +80,8 @@ function firstAbsent(entries: readonly string[], removed: readonly string[] = []
 
 function applyChange(base: AppSettings, change: SettingsChange): AppSettings {
   const {
+    addSenderDomains = [],
+    removeSenderDomains = [],
     addAllowedUrls = [],
     removeAllowedUrls = [],
     addAppSchemes = [],
@@ -93,6 +98,7 @@ function applyChange(base: AppSettings, change: SettingsChange): AppSettings {
   )
   return {
     ...(withoutNulls({ ...base, ...rest }) as AppSettings),
+    senderDomains: [...without(base.senderDomains, removeSenderDomains), ...addSenderDomains],
     allowedUrls: [...without(base.allowedUrls, removeAllowedUrls), ...addAllowedUrls],
     appSchemes: [...without(base.appSchemes, removeAppSchemes), ...addAppSchemes],
     linkDestinations: { ...Object.fromEntries(kept), ...linkDestinations },

@@ -4,6 +4,7 @@
  * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'
+import { hasDomain } from '../domain/app/sender-domains.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { retryForHours, retryForMs } from '../domain/bounds.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
@@ -11,6 +12,7 @@ import { isBounceBase, type Reference, toBounceAddress } from '../domain/deliver
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
+import { minuteMs } from '../domain/duration.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
 import {
@@ -117,8 +119,19 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
 
-const findSigners = ({ signing }: DeliverDeps, { from }: AppSettings): ReturnType<Signers['find']> =>
-  signing?.signers.find(readDomain(from.address as EmailAddress)) ?? { signers: [] }
+/**
+ * The keys of a domain sign only for the apps that have the domain. Settings are checked when they are set;
+ * if an app has lost its domain all the same, its mail waits, because the relay might sign it.
+ */
+function findSigners({ signing }: DeliverDeps, settings: AppSettings): ReturnType<Signers['find']> {
+  const domain = readDomain(settings.from.address as EmailAddress)
+  if (!hasDomain(settings, domain))
+    return { held: `${domain} is not a sender domain of the app`, waitMs: foreignDomainWaitMs }
+  return signing?.signers.find(domain) ?? { signers: [] }
+}
+
+/** An operator has to give the domain to the app, or change its sender. */
+const foreignDomainWaitMs = 5 * minuteMs
 
 async function sign(
   { signing }: DeliverDeps,

@@ -68,7 +68,7 @@ export class ZoneResolver {
       if (answer.kind === 'unknown') continue
       // A server of the zone does not follow an alias out of it.
       const alias = await this.#ask(resolver, (at) => at.resolveCname(name))
-      const [target] = alias.kind === 'found' ? alias.records : []
+      const [target] = alias.kind === 'found' && type !== 'CNAME' ? alias.records : []
       if (target === undefined || aliases === 0) return answer
       return this.#find(target, type, aliases - 1)
     }
@@ -154,6 +154,8 @@ async function resolve(at: Resolver, name: string, type: RecordType): Promise<re
       return at.resolve4(name)
     case 'AAAA':
       return at.resolve6(name)
+    case 'CNAME':
+      return at.resolveCname(name)
     default:
       return type satisfies never
   }

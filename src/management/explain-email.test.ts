@@ -165,7 +165,10 @@ const cases: [Partial<EmailRecord>, string][] = [
     'The relay r:25 accepted it 300 ms after it was queued. Then it was delivered to its recipient’s server: a report came after 5 s.',
   ],
   [{ state: 'cancelled', reason: 'by_operator' }, 'Not sent: an operator cancelled it.'],
-  [{ state: 'cancelled', reason: 'app_inactive' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
+  [
+    { state: 'cancelled', reason: 'app_inactive' },
+    'Not sent: its app was deleted, or disabled or suspended for 7 days.',
+  ],
 ]
 for (const [change, expected] of cases) {
   test(expected, () => assert.equal(explainEmail({ ...email, ...change }, situation), expected))
@@ -214,7 +217,7 @@ test('a suppressed email says why, and until when, since which email and for whi
 
 test('mail of a disabled app is held, whatever its next attempt; a finished one is explained as usual', () => {
   const held =
-    'It is held: the app acme is disabled. It will be sent if the app is enabled before the link expires at '
+    'It is held: the app acme is disabled or suspended. It will be sent if the app is enabled before the link expires at '
   for (const state of ['queued', 'deferred'] as const)
     assert.equal(
       explainEmail({ ...email, state }, { ...situation, disabledApp: 'acme' }),

@@ -35,7 +35,7 @@ export function explainEmail(email: EmailRecord, situation: EmailSituation): str
 function explainHeld(email: EmailRecord, app: string): string {
   const isCancelled = email.expiresAt - email.acceptedAt > heldDays * dayMs
   const end = isCancelled ? `; after ${heldDays} days it is cancelled` : ''
-  return `It is held: the app ${app} is disabled. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}${end}.${doubt(email)}`
+  return `It is held: the app ${app} is disabled or suspended. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}${end}.${doubt(email)}`
 }
 
 function explainState(email: EmailRecord): string {
@@ -105,7 +105,7 @@ function explainCancelling(reason: EmailRecord['reason']): string {
   if (reason === 'superseded') return 'a newer email with the same kind of link replaced it.'
   if (reason === 'reserved_domain')
     return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.'
-  return `its app was deleted, or disabled for ${heldDays} days.`
+  return `its app was deleted, or disabled or suspended for ${heldDays} days.`
 }
 
 function explainDelivery({ acceptedAt, finishedAt }: EmailRecord, last: AttemptRecord | undefined): string {

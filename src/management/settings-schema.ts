@@ -5,6 +5,7 @@
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 import { hostedLinkModes } from '../domain/app/hosted-link.ts'
+import { withAddressDomains } from '../domain/app/sender-domains.ts'
 import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/app/settings.ts'
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
@@ -43,6 +44,10 @@ const hooks = { supabase: hook, kratos: hook, zitadel: hook, logto: hook }
 export const settingsFields = {
   name: text('Acme'),
   from: closed(sender),
+  senderDomains: Type.Array(text('acme.test'), {
+    description:
+      'The domains that the addresses of `from` and `envelopeFrom` may have, without subdomains. An admin of the whole service sets them, also by setting an address; or they are proved in DNS.',
+  }),
   envelopeFrom: Type.Optional(address()),
   replyTo: Type.Optional(address()),
   supportContact: Type.Optional(text('help@acme.test')),
@@ -79,8 +84,10 @@ export const adminFields = [
   'limits',
 ] as const satisfies readonly (keyof AppSettings)[]
 
-/** A setting that decides where Postern connects to: an admin of some apps may not change it either. */
-export const serviceField = 'webhookUrl' satisfies keyof AppSettings
+/**
+ * Settings that an admin of some apps may not change either: whose mail it is, and where Postern connects.
+ */
+export const serviceFields = ['senderDomains', 'webhookUrl'] as const satisfies readonly (keyof AppSettings)[]
 
 const status = appStatus()
 
@@ -156,14 +163,22 @@ const webhookNeedsHttps: Issue = {
     'Use https. http is for receivers in the private network, which POSTERN_WEBHOOKS_PRIVATE=yes allows.',
 }
 
-/** @param facts.allowsPrivateWebhooks whether webhooks may go into the private network, also by http */
+/**
+ * @param facts.allowsPrivateWebhooks whether webhooks may go into the private network, also by http
+ * @param facts.givesDomains whether the domains of the addresses become sender domains: an admin of the whole
+ *   service need not name them twice
+ */
 export function parseSettings(
   body: AppBody,
-  { allowsPrivateWebhooks }: { readonly allowsPrivateWebhooks: boolean },
+  {
+    allowsPrivateWebhooks,
+    givesDomains,
+  }: { readonly allowsPrivateWebhooks: boolean; readonly givesDomains: boolean },
 ): Parsed<AppSettings> {
   if (!allowsPrivateWebhooks && body.webhookUrl?.startsWith('http:')) return refused(webhookNeedsHttps)
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
-  const settings = { ...defaultSettings, ...given } as AppSettings
+  const whole = { ...defaultSettings, ...given } as AppSettings
+  const settings = givesDomains ? { ...whole, senderDomains: withAddressDomains(whole) } : whole
   const result = parseAppSettings(settings, languageTags)
   if (!result.ok) return result
   const odd = (['allowedUrls', 'appSchemes'] as const).find(

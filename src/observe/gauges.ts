@@ -66,7 +66,7 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
     )
   new Gauge({
     name: 'postern_queue_emails',
-    help: 'The same emails by state; held: their app is disabled',
+    help: 'The same emails by state; held: their app is disabled or suspended',
     labelNames: ['state'],
     registers: [registry],
     async collect() {

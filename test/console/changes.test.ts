@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../src/domain/id.ts'
-import { freshMs } from '../../src/domain/operator/sign-in.ts'
+import { freshMs, newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { cookieOf, formOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
@@ -18,7 +18,8 @@ const { store } = service
 const [ana, ben] = [await signIn(service), await signIn(service)]
 const [first, second] = [newVisitor(service, ana), newVisitor(service, ben)]
 /** Each has a rate, which several people share here. */
-const third = newVisitor(service, [await signIn(service), await signIn(service)])
+const signInTwo = async () => newVisitor(service, [await signIn(service), await signIn(service)])
+let third = await signInTwo()
 
 const textOf = (html: string): string =>
   html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
@@ -112,6 +113,7 @@ test('an hour after signing in, a session makes no access that outlives it, and 
   const old = await signIn(service)
   const visitor = newVisitor(service, old)
   service.advance(freshMs + 1000)
+  third = await signInTwo() // for the tests below
   const recent = newVisitor(service, await signIn(service))
   const makes = [
     ['/settings/tokens', { name: ' kept ', role: 'admin' }],
@@ -172,6 +174,23 @@ test('one stranger keeps nobody from beginning to sign in by a passkey', async (
   await Promise.all(Array.from({ length: 40 }, (_, n) => ask(`2001:db8:1:2::${n + 1}`)))
   assert.equal((await ask('2001:db8:1:2:ffff::1')).status, 429)
   assert.equal((await ask('2001:db8:1:3::1')).status, 200)
+})
+
+test('the owner of a large network keeps nobody from signing in', async () => {
+  const post = (path: string, client: string, code = '') =>
+    fetch(`${service.urls.console}${path}`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin', 'x-forwarded-for': client },
+      body: new URLSearchParams({ code }),
+    })
+  const addresses = Array.from({ length: 1200 }, (_, n) => `2a00:db8:7:${n.toString(16)}::1`)
+  const begun = await Promise.all(addresses.map((client) => post('/sign-in/passkey/options', client)))
+  assert.ok(begun.some(({ status }) => status === 429))
+  assert.equal((await post('/sign-in/passkey/options', '198.51.100.9')).status, 200)
+  const code = newSignInCode()
+  const tried = await Promise.all(addresses.slice(0, 400).map((client) => post('/sign-in', client, code)))
+  assert.ok(tried.some(({ status }) => status === 429))
+  assert.equal((await post('/sign-in', '198.51.100.9', code)).status, 403)
 })
 
 test('ceremonies of a person are charged, and passkeys are bounded', async () => {
@@ -237,6 +256,16 @@ test('a session keeps at most 200 characters of what the browser calls itself', 
   assert.deepEqual(
     agents.filter((agent) => agent.startsWith('Long')).map(({ length }) => length),
     [200],
+  )
+})
+
+test('a session keeps no character that a terminal obeys, and no address', async () => {
+  const agent = 'Hidden\u009b2K\u009d0;x\u009c (+https://bot.test/?a=1; ada@example.com)'
+  await newVisitor(service, null).post('/sign-in', { code: await newCode(service) }, { 'user-agent': agent })
+  const agents = (await store.listSessions()).map((session) => session.agent)
+  assert.deepEqual(
+    agents.filter((name) => name.startsWith('Hidden')),
+    ['Hidden2K0;x (<link> <address>)'],
   )
 })
 

@@ -57,9 +57,38 @@ test('mail of a domain with keys is signed by each of its active ones; of anothe
       ['pass', 'pass'],
     ],
   )
-  const settings = { ...service.app.settings, from: { name: 'Acme', address: 'auth@unsigned.test' } }
+  const settings = {
+    ...service.app.settings,
+    ...{ from: { name: 'Acme', address: 'auth@unsigned.test' }, senderDomains: ['unsigned.test'] },
+  }
   await service.store.updateApp(service.app.id, { settings }, operator)
   assert.deepEqual(selectors(await send()), [])
+})
+
+test('mail of an app that lost the domain of its sender is neither signed nor sent, and says why', async (t) => {
+  const { addKey, send, service } = await startSigning(t)
+  await addKey('e1', 'ed25519')
+  const change = (senderDomains: string[]) =>
+    service.store.updateApp(
+      service.app.id,
+      { settings: { ...service.app.settings, senderDomains } },
+      operator,
+    )
+  await change([])
+  const answer = await service.post(validBody())
+  const id = (answer.headers.get('email-id') ?? '') as EmailId
+  const waiting = await eventually(async () => {
+    const found = await service.store.findEmail(id)
+    return found?.state === 'deferred' ? found : null
+  })
+  assert.deepEqual(
+    [waiting.attempts, waiting.trail[0]?.reply?.text],
+    [0, 'acme.test is not a sender domain of the app'],
+  )
+  await change(['acme.test'])
+  assert.deepEqual(selectors(await send()), ['e1'], 'the next email goes')
+  await service.store.retryEmail(id, operator)
+  await eventually(async () => (await service.store.findEmail(id))?.state === 'delivered')
 })
 
 test('for a relay that sets the Date and the Message-ID, the signature covers neither', async (t) => {
@@ -95,7 +124,10 @@ test('a key that the ring cannot open holds the mail of its domain, and says so'
   assert.ok(waitMs > 290_000 && waitMs <= 300_000, String(waitMs))
   const line = service.log.find((text) => text.includes('cannot open a key that signs mail'))
   assert.match(line ?? '', /"domain":"acme\.test","selector":"lost"/)
-  const settings = { ...service.app.settings, from: { name: 'Acme', address: 'auth@unsigned.test' } }
+  const settings = {
+    ...service.app.settings,
+    ...{ from: { name: 'Acme', address: 'auth@unsigned.test' }, senderDomains: ['unsigned.test'] },
+  }
   await service.store.updateApp(service.app.id, { settings }, operator)
   assert.deepEqual(selectors(await send()), [], 'another domain is not held')
 })

@@ -14,7 +14,8 @@ import { lacking } from '../support/installed.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { nsd, startNsd } from '../support/nsd.ts'
 import { operator } from '../support/operator.ts'
-import { newRing, startTestService } from '../support/service.ts'
+import { freePort } from '../support/ports.ts'
+import { newRing, newSender, startTestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const skip = lacking(nsd)
@@ -187,6 +188,45 @@ test('a key is activated once its record is in DNS, and not before', { skip }, a
   await service.store.addSigningKey({ ...made, app: service.app.id }, operator)
   const activated = await ask(service, `POST ${keys}/p1/activate`, { token, body: {} })
   assert.deepEqual([activated.status, activated.body.state], [200, 'active'])
+})
+
+test('a domain is proved by a record that names the app, at its own name, and for no other app', {
+  skip,
+}, async (t) => {
+  const port = await freePort()
+  const service = await startTestService(t, { dnsServers: [`127.0.0.1:${port}`] })
+  const other = await newSender(service, 'other')
+  const id = service.app.id
+  const zone = {
+    'proof.dev': [
+      `_postern TXT "v=something" `,
+      `_postern TXT "postern-app=${id}"`,
+      `_postern.sub TXT "x postern-app=${id}"`,
+      `_postern.split TXT "postern-app=" "${id}"`,
+      `_postern.alias CNAME _postern`,
+      `*.wild TXT "postern-app=app_00000000000000000000000000"`,
+    ],
+  }
+  await startNsd(t, zone, undefined, port)
+  const token = await newManagementToken(service)
+  const prove = async (domain: string, app = id as string) => {
+    const answer = await ask(service, `POST /v1/apps/${app}/domain/prove`, { token, body: { domain } })
+    return answer.status === 200 ? 'ok' : answer.body.error.code
+  }
+  assert.equal(await prove('proof.dev'), 'ok')
+  assert.equal(await prove('PROOF.dev'), 'ok')
+  assert.equal(await prove('split.proof.dev'), 'ok', 'one record in two strings')
+  for (const domain of [
+    'alias.proof.dev', // the owner of an alias's target is another one
+    'sub.proof.dev',
+    'deep.proof.dev',
+    'a.wild.proof.dev',
+    'no.such.test',
+  ])
+    assert.equal(await prove(domain), 'record_missing', domain)
+  assert.equal(await prove('proof.dev', other.app.id), 'record_missing')
+  const { senderDomains } = (await service.store.findApp(id))?.settings ?? {}
+  assert.deepEqual(senderDomains, ['acme.test', 'proof.dev', 'split.proof.dev'])
 })
 
 for (const fault of ['SERVFAIL', 'silence'] as const)

@@ -42,6 +42,7 @@ export const newApp = (slug: string, daily = 1000): App => ({
   ...{ id: `app_${slug}` as AppId, slug, version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
   settings: {
     ...{ ...defaultSettings, name: slug, from: { name: slug, address: 'auth@acme.test' } },
+    senderDomains: ['acme.test'],
     limits: { ...defaultSettings.limits, daily },
   },
 })

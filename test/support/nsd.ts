@@ -15,11 +15,14 @@ export type Zones = Readonly<Record<string, readonly string[]>>
 
 const head = ['@ 1 SOA ns hostmaster 1 60 60 60 1', '@ 1 NS ns', 'ns 1 A 127.0.0.1']
 
-/** @param at the address to listen at, with port 53; a free port of loopback unless given */
-export async function startNsd(scope: Scope, zones: Zones, at?: string) {
+/**
+ * @param at the address to listen at, with port 53; a free port of loopback unless given
+ * @param free a port of loopback that is free
+ */
+export async function startNsd(scope: Scope, zones: Zones, at?: string, free?: number) {
   const folder = temporaryFolder(scope)
   mkdirSync(join(folder, 'zones'))
-  const port = at === undefined ? await freePort() : 53
+  const port = at === undefined ? (free ?? (await freePort())) : 53
   const address = at ?? '127.0.0.1'
   const write = (name: string, lines: readonly string[]) =>
     writeFileSync(join(folder, 'zones', name), `${[...head, ...lines].join('\n')}\n`)

@@ -9,6 +9,7 @@ import type { Relay } from '../../src/delivery/relay/relay.ts'
 import type { SmtpAddress } from '../../src/delivery/relay/smtp/connect.ts'
 import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { withAddressDomains } from '../../src/domain/app/sender-domains.ts'
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
 import type { KeyId } from '../../src/domain/id.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
@@ -24,6 +25,7 @@ export const testSettings: AppSettings = {
   ...defaultSettings,
   name: 'Acme',
   from: { name: 'Acme', address: 'auth@acme.test' },
+  senderDomains: ['acme.test'],
   allowedUrls: ['https://app.acme.test'],
   appSchemes: ['acme'],
   limits: { keyPerMinute: 100_000, recipientPerHour: 10, daily: 1_000_000 },
@@ -53,6 +55,8 @@ export type TestOptions = Partial<
   /** Whether auth servers can post. */
   hooks?: boolean
   consolePort?: number
+  /** Which clients may be a reverse proxy: all of this machine, unless a test has them be strangers. */
+  isProxy?: (address: string) => boolean
   /** The store's clock at the start, in milliseconds since 1970 UTC. */
   nowMs?: number
 }
@@ -152,7 +156,10 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
   const onFatal = (error: Error) => {
     throw error
   }
-  const service = await startService(config, { onFatal, version: 'test', clock, log: sink })
+  const service = await startService(config, {
+    ...{ onFatal, version: 'test', clock, log: sink },
+    ...(options.isProxy !== undefined && { isProxy: options.isProxy }),
+  })
   let ended: Promise<void> | null = null
   const stop: Service['stop'] = (stopOptions) => {
     ended ??= service.stop(stopOptions)
@@ -204,7 +211,8 @@ export async function newSender(
   slug: string,
   settings: AppSettings = testSettings,
 ) {
-  const app = await service.store.createApp(slug, settings, operator)
+  const senderDomains = withAddressDomains(settings)
+  const app = await service.store.createApp(slug, { ...settings, senderDomains }, operator)
   if (app === null) throw new Error(`the slug ${slug} is taken`)
   const key = newDeliveryKey()
   const made = await service.store.createKey(

@@ -102,6 +102,7 @@ const settings: fc.Arbitrary<AppSettings> = fc
     ...defaultSettings,
     ...rest,
     from: { name: sender, address: 'auth@acme.test' },
+    senderDomains: ['acme.test'],
     ...(replyTo === undefined ? {} : { replyTo }),
     ...(supportContact === undefined ? {} : { supportContact }),
     branding: addressLine === undefined ? {} : { addressLine },

@@ -30,6 +30,34 @@ const standardSchemes = new Set(
     ' ',
   ),
 )
+
+/**
+ * Schemes by which an operating system or a common program installs, opens or runs what the link names. No
+ * app owns them, so nobody can allow them. The list cannot be complete: a scheme without a dot needs an admin
+ * of the whole service besides (`management/apps/reserved-settings.ts`).
+ */
+const programSchemes = new Set(
+  [
+    // Windows, its help and its file shares; `ms-…` is below.
+    'search search-ms shell cmd powershell wsl calculator bingmaps ldap ldaps mk its mhtml res hcp help smb cifs nfs afp dav davs',
+    // Stores and installers.
+    'market android-app apt snap appstream flatpak itms steam',
+    // Remote control, and terminals.
+    'ssh sftp scp telnet rlogin tn3270 rdp vnc teamviewer10 teamviewerapi anydesk',
+    // Editors and version control, which open folders and run tasks.
+    'vscode vscode-insiders vscodium cursor windsurf jetbrains idea git git-client sourcetree x-github-client github-windows',
+    // Browsers and their extensions, archives.
+    'chrome chrome-extension moz-extension googlechrome googlechromes firefox opera brave edge resource jar wyciwyg',
+    // Calls that begin at once.
+    'callto facetime facetime-audio sip sips skype zoommtg zoomus msteams',
+  ]
+    .join(' ')
+    .split(' '),
+)
+const programPrefixes = ['ms-', 'microsoft', 'vnd.ms', 'itms-', 'x-apple', 'onenote', 'onedrive']
+
+const startsProgram = (scheme: string): boolean =>
+  programSchemes.has(scheme) || programPrefixes.some((prefix) => scheme.startsWith(prefix))
 const localHosts = new Set(['localhost', '127.0.0.1'])
 
 /**
@@ -120,6 +148,11 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
   const scheme = rawScheme.toLowerCase()
   if (standardSchemes.has(scheme))
     return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
+  if (startsProgram(scheme))
+    return refuse(
+      'program_scheme',
+      'this scheme opens or installs other programs and cannot be an app scheme.',
+    )
   const prefix = path.endsWith('/*')
   const alone = (authority ?? '') === '' && path === ''
   return parsed({

@@ -3,8 +3,12 @@ import type { AppId } from '../id.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
 import type { AppSettings } from './settings.ts'
 
-/** A disabled app's keys answer 401, and its queued mail is held. */
-export type AppStatus = 'active' | 'disabled'
+/**
+ * The keys of a disabled or suspended app answer 401, and its queued mail is held. Its own people disable and
+ * enable an app; only an admin of the whole service suspends one, and lifts that.
+ */
+export const appStatuses = ['active', 'disabled', 'suspended'] as const
+export type AppStatus = (typeof appStatuses)[number]
 
 /** An app as the store returns it. `version` changes with every change of its settings or status. */
 export type App = {

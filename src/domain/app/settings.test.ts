@@ -8,6 +8,7 @@ const settings: AppSettings = {
   ...defaultSettings,
   name: 'Acme',
   from: { name: 'Acme', address: 'auth@acme.test' },
+  senderDomains: ['acme.test'],
 }
 
 const faults = (change: Partial<AppSettings>): string[] => {
@@ -17,6 +18,7 @@ const faults = (change: Partial<AppSettings>): string[] => {
 
 test('a new app allows nothing and has the documented limits', () => {
   assert.deepEqual(defaultSettings, {
+    senderDomains: [],
     allowedUrls: [],
     appSchemes: [],
     allowLocalhost: false,
@@ -55,18 +57,29 @@ const cases: [string, Partial<AppSettings>, string[]][] = [
   ['a name of 101', { name: `${hundred}x` }, ['name malformed_text']],
   ['a blank name', { name: ' ' }, ['name malformed_text']],
   ['a name with a line break', { name: 'a\nb' }, ['name malformed_text']],
-  ['a sender name of 100', { from: { name: hundred, address: 'a@b.test' } }, []],
+  [
+    'an address in the sender name',
+    { from: { name: 'CEO <ceo@bank.test>', address: 'a@acme.test' } },
+    ['from.name address_in_name'],
+  ],
+  [
+    'an address as sender name',
+    { from: { name: 'ceo@bank.test', address: 'a@acme.test' } },
+    ['from.name address_in_name'],
+  ],
+  ['a sender name with an at', { from: { name: 'Acme @ Home', address: 'a@acme.test' } }, []],
+  ['a sender name of 100', { from: { name: hundred, address: 'a@acme.test' } }, []],
   [
     'a sender name of 101',
-    { from: { name: `${hundred}x`, address: 'a@b.test' } },
+    { from: { name: `${hundred}x`, address: 'a@acme.test' } },
     ['from.name malformed_text'],
   ],
   ['a sender without address', { from: { name: 'A', address: '' } }, ['from.address not_an_address']],
   ['a Reply-To that is none', { replyTo: 'x' }, ['replyTo not_an_address']],
   ['a bounce address that is none', { envelopeFrom: 'x' }, ['envelopeFrom not_an_address']],
-  ['a bounce address with a plus and 23 more', { envelopeFrom: `${'b'.repeat(23)}+@b.test` }, []],
-  ['one with 24', { envelopeFrom: `${'b'.repeat(24)}+@b.test` }, ['envelopeFrom too_long']],
-  ['one of 24 without a plus', { envelopeFrom: `${'b'.repeat(24)}@b.test` }, []],
+  ['a bounce address with a plus and 23 more', { envelopeFrom: `${'b'.repeat(23)}+@acme.test` }, []],
+  ['one with 24', { envelopeFrom: `${'b'.repeat(24)}+@acme.test` }, ['envelopeFrom too_long']],
+  ['one of 24 without a plus', { envelopeFrom: `${'b'.repeat(24)}@acme.test` }, []],
   ['an address as contact', { supportContact: 'help@acme.test' }, []],
   ['a page as contact', { supportContact: 'https://acme.test/help' }, []],
   ['a contact of 200', { supportContact: `https://acme.test/${'x'.repeat(182)}` }, []],

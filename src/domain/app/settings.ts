@@ -14,11 +14,14 @@ import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 import { checkDestination, type HostedLinkSettings, hostedLinkModes } from './hosted-link.ts'
 import { type AppLimits, defaultLimits } from './limit.ts'
+import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'
 
 /** Settings as an operator gives them and the store keeps them: plain JSON. */
 export type AppSettings = HostedLinkSettings & {
   readonly name: string
   readonly from: { readonly name: string; readonly address: string }
+  /** The domains that its `from` and `envelopeFrom` may have; an admin of the service, or DNS, gives them. */
+  readonly senderDomains: readonly string[]
   readonly envelopeFrom?: string
   readonly replyTo?: string
   readonly supportContact?: string
@@ -45,6 +48,7 @@ export type AppSettings = HostedLinkSettings & {
 }
 
 export const defaultSettings = {
+  senderDomains: [],
   allowedUrls: [],
   appSchemes: [],
   allowLocalhost: false,
@@ -74,11 +78,14 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
     issues.push({ field: 'locale', code: 'unknown_locale', message: `Choose one of ${locales.join(', ')}.` })
   }
   const schemes = new Set(appSchemes.map((entry) => entry.scheme))
+  const senderDomains = settings.senderDomains.flatMap((text) => keep(parseSenderDomain(text)))
+  issues.push(...checkSenderDomains({ ...settings, senderDomains }))
   const { allowLocalhost } = settings
   const links = { allowedUrls, appSchemes, allowLocalhost, schemes }
   issues.push(...checkHostedLinks(settings, links), ...checkHooks(settings.hooks ?? {}, links))
   if (issues.length > 0) return { ok: false, issues }
-  return parsed(inOrder({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) }))
+  const lists = { allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes), senderDomains }
+  return parsed(inOrder({ ...settings, ...lists }))
 }
 
 /** Bounds what each change adds to the audit, and what lists of apps have to read. */
@@ -101,6 +108,7 @@ function inOrder(settings: AppSettings): AppSettings {
   return {
     name: settings.name,
     from: { name: from.name, address: from.address },
+    senderDomains: [...new Set(settings.senderDomains)].toSorted(),
     ...optional(settings, ['envelopeFrom', 'replyTo', 'supportContact']),
     allowedUrls: settings.allowedUrls,
     appSchemes: settings.appSchemes,
@@ -139,6 +147,10 @@ function checkSender(settings: AppSettings): Issue[] {
   }
   checkText('name', settings.name, 100)
   checkText('from.name', settings.from.name, 100)
+  if (/[<>]|\S@\S/.test(settings.from.name)) {
+    const message = 'A name without an address: many programs show the name alone.'
+    issues.push({ field: 'from.name', code: 'address_in_name', message })
+  }
   const { supportContact } = settings
   if (supportContact !== undefined && !isSupportContact(supportContact)) {
     const message = 'An email address, or an https page, of at most 200 characters.'

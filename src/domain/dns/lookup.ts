@@ -1,6 +1,6 @@
 /** Answers of DNS, and what a check says about them. */
 
-export type RecordType = 'TXT' | 'MX' | 'A' | 'AAAA'
+export type RecordType = 'TXT' | 'MX' | 'A' | 'AAAA' | 'CNAME'
 
 /**
  * `found`: the records, a TXT with its strings joined, an MX as `10 mail.example.com`. `absent`: there are

@@ -7,6 +7,7 @@ const settings: AppSettings = {
   ...defaultSettings,
   name: 'Acme',
   from: { name: 'Acme', address: 'auth@acme.test' },
+  senderDomains: ['acme.test'],
   allowedUrls: ['https://app.acme.test'],
 }
 

@@ -1,12 +1,13 @@
 /** Changes some settings of an app, or its status. */
 import { Type } from 'typebox'
-import type { App } from '../../domain/app/app.ts'
-import type { AppSettings } from '../../domain/app/settings.ts'
+import type { App, AppStatus } from '../../domain/app/app.ts'
+import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
 import { appChangeTriesMax } from '../../domain/bounds.ts'
-import { isAtLeast } from '../../domain/operator/management-token.ts'
+import { parsed } from '../../domain/parsed.ts'
+import { type Access, isServiceAdmin } from '../operation/access.ts'
 import { checkSchema } from '../operation/check-schema.ts'
 import { operation } from '../operation/operation.ts'
-import { done, fail, invalid } from '../operation/result.ts'
+import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import {
@@ -15,8 +16,10 @@ import {
   adminFields,
   mergePatch,
   parseSettings,
-  serviceField,
+  serviceFields,
 } from '../settings-schema.ts'
+import { sendsElsewhere } from './destinations.ts'
+import { refuseAdminFields, refuseReserved } from './reserved-settings.ts'
 
 export const dryRunQuery = {
   dryRun: Type.Optional(
@@ -24,17 +27,21 @@ export const dryRunQuery = {
   ),
 }
 
+const listFields = (fields: readonly string[]): string => fields.map((name) => `\`${name}\``).join(', ')
+
 export const changeApp = operation({
   method: 'PATCH',
   path: '/v1/apps/{app}',
   role: 'operator',
   target: 'app',
-  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${adminFields.map((name) => `\`${name}\``).join(', ')}. \`${serviceField}\` needs an admin of the whole service.`,
+  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${listFields(adminFields)}. These need an admin of the whole service: ${listFields(serviceFields)}, an app scheme without a dot, and links into a private network or to Postern.`,
   query: closed(dryRunQuery),
   body: AppPatch,
   answer: AppResource,
   versioned: true,
-  errors: ['version_mismatch', 'app_changing', 'changed_too_often'],
+  outlives: ({ body }, app) => sendsElsewhere(app, body),
+  takesAway: ({ body }) => onlyStops(body),
+  errors: ['version_mismatch', 'app_changing'],
   async run(context, { query, body, ifVersion }, found) {
     const { store, access } = context
     // When another change comes between reading and writing, this one is applied to the new settings.
@@ -44,20 +51,20 @@ export const changeApp = operation({
       const { settings: before, status: statusBefore } = app
       const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))
       if (!merged.ok) return invalid(merged.issues)
-      const settings = parseSettings(merged.value, context)
-      if (!settings.ok) return invalid(settings.issues)
-      const isChanged = (name: keyof AppSettings) =>
-        JSON.stringify(before[name]) !== JSON.stringify(settings.value[name])
-      const isAdmin = isAtLeast(access.role, 'admin')
-      if (!isAdmin && adminFields.some(isChanged))
-        return fail('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
-      if (!(isAdmin && access.apps === null) && isChanged(serviceField))
-        return fail('not_permitted', `Only an admin of the whole service may change ${serviceField}.`)
+      const wanted = { ...defaultSettings, ...merged.value } as AppSettings
       const { status = 'active' } = merged.value
+      const early = refuseAdminFields(access, before, wanted) ?? refuseLifting(access, statusBefore, status)
+      if (early !== null) return early
+      const givesDomains = isServiceAdmin(access) && (names(body, 'from') || names(body, 'envelopeFrom'))
+      const settings = isStatusOnly(body)
+        ? parsed(before)
+        : parseSettings(merged.value, { ...context, givesDomains })
+      if (!settings.ok) return invalid(settings.issues)
+      const refused = refuseReserved(context, before, settings.value)
+      if (refused !== null) return refused
       if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
       const change = { settings: settings.value, status, ifVersion: app.version }
       const changed = await store.updateApp(app.id, change, access.actor)
-      if (changed === 'too_often') return changedTooOften(app)
       if (changed !== null && changed !== 'stale') return done(presentApp(changed))
       app = await store.findApp(found.id)
     }
@@ -65,11 +72,22 @@ export const changeApp = operation({
   },
 })
 
-export const changedTooOften = ({ slug }: App) =>
-  fail(
-    'changed_too_often',
-    `Changes to the settings of ${slug} have filled the audit, which keeps each one for a long time: this one was not made. Try again 24 hours after the first one; keys and the status can still be changed.`,
-  )
+const names = (patch: unknown, field: string): boolean =>
+  typeof patch === 'object' && patch !== null && field in patch
+
+/** An app that an admin of the whole service suspended stays so until such an admin lifts it. */
+const refuseLifting = (access: Access, before: AppStatus, after: AppStatus): Result<never> | null =>
+  before === after || isServiceAdmin(access) || (before !== 'suspended' && after !== 'suspended')
+    ? null
+    : fail('not_permitted', 'Only an admin of the whole service may suspend an app, or lift its suspension.')
+
+/** Such a change is made whatever the settings are, which may break a rule that is newer than they are. */
+const isStatusOnly = (patch: unknown): patch is { readonly status: unknown } =>
+  Object.keys(patch ?? {}).join() === 'status'
+
+/** Whether a patch disables or suspends the app, and does nothing else. */
+const onlyStops = (patch: unknown): boolean =>
+  isStatusOnly(patch) && (patch.status === 'disabled' || patch.status === 'suspended')
 
 /** @param app the app as it is now; null if there is none */
 export const staleVersion = (app: App | null) =>

@@ -49,6 +49,7 @@ export const checkLink = operation({
     }),
     type: Type.Optional(Type.Enum([...emailTypes])),
   }),
+  audited: false,
   answer: LinkCheck,
   run: ({ links }, { body: { url, type = 'magic_link' } }, app) =>
     done({ appStatus: app.status, ...judge(app, { url, type, baseUrl: links.baseUrl }) }),

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import { appNotFound } from '../operation/find-target.ts'
-import { type Context, operation } from '../operation/operation.ts'
+import { always, type Context, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
@@ -18,7 +18,8 @@ export const deleteApp = operation({
   role: 'admin',
   target: 'app',
   wholeService: true,
-  summary: 'Deletes a disabled app and its keys, and cancels its queued mail. This cannot be undone.',
+  summary:
+    'Deletes a disabled or suspended app and its keys, and cancels its queued mail. This cannot be undone.',
   answer: closed({
     id: Type.String(),
     slug: Type.String(),
@@ -27,6 +28,8 @@ export const deleteApp = operation({
       description: 'False if more mail is still to be cancelled; the service continues with it.',
     }),
   }),
+  outlives: always,
+  takesAway: always,
   errors: ['app_active'],
   async run(context, { params }, { id, slug }) {
     const { store, access } = context

@@ -10,7 +10,8 @@ export const listAppNames = operation({
   path: '/v1/app-names',
   role: 'reader',
   target: 'none',
-  summary: 'Lists the slugs of all apps by id, and the ids of those that are disabled, in one answer.',
+  summary:
+    'Lists the slugs of all apps by id, and the ids of those that are disabled or suspended, in one answer.',
   answer: closed({
     slugs: Type.Record(Type.String(), Type.String()),
     disabled: Type.Array(Type.String()),
@@ -19,7 +20,7 @@ export const listAppNames = operation({
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     return done({
       slugs: Object.fromEntries(apps.map(({ id, slug }) => [id, slug])),
-      disabled: apps.filter(({ status }) => status === 'disabled').map(({ id }) => id),
+      disabled: apps.filter(({ status }) => status !== 'active').map(({ id }) => id),
     })
   },
 })

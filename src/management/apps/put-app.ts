@@ -1,15 +1,16 @@
 /** Creates an app, or replaces all settings of one. */
+import type { TObject } from 'typebox'
 import { type App, parseSlug } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import { appChangeTriesMax } from '../../domain/bounds.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
-import type { AppChange } from '../../store/operator-store.ts'
-import { type Context, operation } from '../operation/operation.ts'
+import { always, type Context, type Input, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import { AppBody, parseSettings } from '../settings-schema.ts'
-import { changedTooOften, dryRunQuery, staleVersion } from './change-app.ts'
+import { dryRunQuery, staleVersion } from './change-app.ts'
 
 export const putApp = operation({
   method: 'PUT',
@@ -21,29 +22,47 @@ export const putApp = operation({
   query: closed(dryRunQuery),
   body: AppBody,
   answer: AppResource,
+  outlives: always,
   creates: true,
   versioned: true,
-  errors: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
-  async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
-    const settings = parseSettings(body, context)
-    const issues = [...checkSlug(slug, body.slug), ...(settings.ok ? [] : settings.issues)]
-    if (!settings.ok || issues.length > 0) return invalid(issues)
-    const found = await context.store.findApp(slug)
-    const wanted = {
-      slug,
-      settings: settings.value,
-      status: body.status ?? found?.status ?? 'active',
-    } as const
-    if (found !== null && ifAbsent) return slugTaken(slug)
-    if (ifVersion !== undefined && ifVersion !== found?.version) return staleVersion(found)
-    if (query.dryRun === true) return dryRun(context, found, wanted)
-    if (found === null) return create(context, wanted, ifAbsent)
-    return replace(context, found, {
-      settings: settings.value,
-      ...(body.status && { status: body.status }),
-      ...(ifVersion !== undefined && { ifVersion }),
-    })
+  errors: ['slug_taken', 'version_mismatch', 'app_changing'],
+  async run(context, input) {
+    for (let tries = 0; tries < appChangeTriesMax; tries++) {
+      const result = await put(context, input)
+      if (result !== 'stale') return result
+    }
+    return appChanging()
   },
+})
+
+type PutInput = Input<'/v1/apps/{app}', TObject<typeof dryRunQuery>, typeof AppBody>
+
+/** `stale`: another change came between reading and writing, of which the request does not know. */
+async function put(
+  context: Context,
+  { params: { app: slug }, query, body, ifVersion, ifAbsent = false }: PutInput,
+): Promise<Result<AppResource> | 'stale'> {
+  const found = await context.store.findApp(slug)
+  const settings = parseSettings(keepDomains(body, found), { ...context, givesDomains: true })
+  const issues = [...checkSlug(slug, body.slug), ...(settings.ok ? [] : settings.issues)]
+  if (!settings.ok || issues.length > 0) return invalid(issues)
+  const status = body.status ?? found?.status ?? 'active'
+  const wanted = { slug, settings: settings.value, status } as const
+  if (found !== null && ifAbsent) return slugTaken(slug)
+  if (ifVersion !== undefined && ifVersion !== found?.version) return staleVersion(found)
+  if (query.dryRun === true) return dryRun(context, found, wanted)
+  if (found === null) return create(context, wanted, ifAbsent)
+  const change = { settings: settings.value, status, ifVersion: found.version }
+  const replaced = await context.store.updateApp(found.id, change, context.access.actor)
+  if (replaced === 'stale')
+    return ifVersion === undefined ? 'stale' : staleVersion(await context.store.findApp(found.id))
+  return replaced === null ? appChanging() : done(presentApp(replaced))
+}
+
+/** Domains that the body leaves out stay: they may have been proved in DNS since the body was written. */
+const keepDomains = (body: AppBody, found: App | null): AppBody => ({
+  ...body,
+  senderDomains: body.senderDomains ?? [...(found?.settings.senderDomains ?? [])],
 })
 
 function checkSlug(slug: string, inBody: string | undefined): readonly Issue[] {
@@ -67,18 +86,6 @@ async function create(
   const app = await store.createApp(slug, settings, access.actor, status)
   if (app !== null) return done(presentApp(app), { created: true })
   return ifAbsent ? slugTaken(slug) : appChanging()
-}
-
-/** A status that the body leaves out stays as it is, also if somebody changes it at this moment. */
-async function replace(
-  { store, access }: Context,
-  found: App,
-  change: AppChange,
-): Promise<Result<AppResource>> {
-  const app = await store.updateApp(found.id, change, access.actor)
-  if (app === 'stale') return staleVersion(await store.findApp(found.id))
-  if (app === 'too_often') return changedTooOften(found)
-  return app === null ? appChanging() : done(presentApp(app))
 }
 
 const appChanging = () =>

@@ -49,8 +49,8 @@ export const sendTestEmail = operation({
   },
 })
 
-const isDisabled = ({ slug }: App) =>
-  fail('test_email_refused', `The app ${slug} is disabled: enable it first.`)
+const isDisabled = ({ slug, status }: App) =>
+  fail('test_email_refused', `The app ${slug} is ${status}: enable it first.`)
 
 type TestEmail = {
   readonly to: EmailAddress

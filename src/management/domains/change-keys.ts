@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { checkKey } from '../../dns/check-domain.ts'
 import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/delivery/signing-key.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { findDomain } from './domain-subject.ts'
@@ -23,6 +23,7 @@ export const addKey = operation({
     ),
   }),
   answer: SigningKeyResource,
+  outlives: always,
   creates: true,
   errors: ['too_many_keys', 'name_taken'],
   async run({ access, makeSigningKey, store }, { body: { algorithm = 'rsa' } }, app) {
@@ -60,6 +61,7 @@ export const activateKey = operation({
     ),
   }),
   answer: SigningKeyResource,
+  outlives: always,
   errors: ['record_missing'],
   async run({ access, newLookup, store }, { body: { unchecked = false }, params: { selector } }, app) {
     const domain = findDomain(app)
@@ -85,6 +87,7 @@ export const removeKey = operation({
   wholeService: true,
   summary: 'Removes a key of the domain. Without an active key, its mail is not signed.',
   answer: SigningKeyResource,
+  takesAway: always,
   async run({ access, store }, { params: { selector } }, app) {
     const domain = findDomain(app)
     const removed = await store.removeSigningKey({ domain, selector, app: app.id }, access.actor)

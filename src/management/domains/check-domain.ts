@@ -26,6 +26,7 @@ export const checkDomainOfApp = operation({
   target: 'app',
   summary:
     'Asks DNS for everything that decides whether mail from the app’s domain arrives: keys, SPF, DMARC, MX. Takes up to 15 s.',
+  costly: true,
   answer: closed({
     domain: Type.String(),
     ok: Type.Boolean({ description: 'True if nothing fails.' }),

@@ -18,7 +18,7 @@ export const showEmail = operation({
       store.findApp(email.app),
       store.findSuppressions(email.recipient, [email.app, null]),
     ])
-    const disabledApp = app?.status === 'disabled' ? app.slug : null
+    const disabledApp = app === null || app.status === 'active' ? null : app.slug
     // Others than the whole service see that a suppression for all apps is there, and not which.
     const seen = suppressions.filter((suppression) => access.apps === null || suppression.app !== null)
     return done({

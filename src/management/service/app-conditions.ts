@@ -124,7 +124,7 @@ type Lately = {
 export function hasNow(kind: AppConditionKind, { id, status }: App, { byApp, last }: Lately): boolean {
   const counts = byApp.get(id)
   const { appliesTo, isOver, state } = appConditions[kind]
-  if (counts === undefined || (state === null && status === 'disabled')) return false
+  if (counts === undefined || (state === null && status !== 'active')) return false
   return appliesTo(counts) && !isOver(last.get(id) ?? addCounts([]))
 }
 

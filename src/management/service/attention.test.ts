@@ -442,3 +442,11 @@ test('mail that waits without a worker needs attention, an empty queue does not'
     'process_silent',
   ])
 })
+
+test('an app that lost the domain of its sender needs attention: its mail waits', () => {
+  const app = newApp('acme')
+  const lost = { ...app, settings: { ...app.settings, senderDomains: [] } }
+  const [found] = attentionTo({ apps: [lost] })
+  assert.deepEqual([found?.kind, found?.urgent, found?.apps], ['setting_invalid', true, ['acme']])
+  assert.match(found?.message ?? '', /^acme\.test is not a sender domain of acme, so its mail waits\./)
+})

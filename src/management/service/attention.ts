@@ -4,6 +4,7 @@
  */
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
+import { hasDomain } from '../../domain/app/sender-domains.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
@@ -195,10 +196,8 @@ function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage, webhooks }:
   return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused, ...failing]
 }
 
-function judgeApp(
-  { id, settings, slug, status }: App,
-  { queue, usage }: Pick<Situation, 'queue' | 'usage'>,
-): Condition[] {
+function judgeApp(app: App, { queue, usage }: Pick<Situation, 'queue' | 'usage'>): Condition[] {
+  const { id, settings, slug, status } = app
   const found: Condition[] = []
   const add = (kind: AttentionKind, message: string, urgent = false) =>
     found.push({ kind, message, apps: [slug], urgent })
@@ -217,10 +216,10 @@ function judgeApp(
     )
   const waiting = queue.apps.find(({ app }) => app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
-  if (status === 'disabled' && held > 0)
+  if (status !== 'active' && held > 0)
     add(
       'mail_held',
-      `${slug} is disabled and holds ${counted(held, 'email')}; held mail is cancelled after ${heldDays} days.`,
+      `${slug} is ${status} and holds ${counted(held, 'email')}; held mail is cancelled after ${heldDays} days.`,
     )
   const invalid = [
     ...settings.allowedUrls.filter((entry) => !parseAllowedUrl(entry).ok),
@@ -230,6 +229,13 @@ function judgeApp(
     add(
       'setting_invalid',
       `The allow-list of ${slug} has entries that are no longer valid, so their links are refused: ${invalid.join(', ')}. Replace or remove them.`,
+    )
+  const domain = findDomain(app)
+  if (!hasDomain(settings, domain))
+    add(
+      'setting_invalid',
+      `${domain} is not a sender domain of ${slug}, so its mail waits. Add the domain, or change the sender.`,
+      true,
     )
   return found
 }

@@ -69,7 +69,7 @@ function countByApp(counted: CountedQueue, apps: ReadonlyMap<App['id'], App>): Q
   const rows = new Map<App['id'], QueueResource['apps'][number]>()
   for (const { app, state, count } of counted.counts) {
     const known = apps.get(app)
-    const fresh = { app, slug: known?.slug ?? null, held: known?.status === 'disabled' }
+    const fresh = { app, slug: known?.slug ?? null, held: known !== undefined && known.status !== 'active' }
     const ages = counted.ages.find((entry) => entry.app === app)?.counts ?? []
     const row = rows.get(app) ?? { ...fresh, queued: 0, sending: 0, deferred: 0, ages: [...ages] }
     rows.set(app, { ...row, [state]: count })

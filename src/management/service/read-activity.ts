@@ -117,7 +117,7 @@ async function readPast(
   const { appliesTo, countsEvent, state } = appConditions[kind]
   const affected = now.apps.filter((app) => {
     const counts = pastByApp.get(app.id)
-    const isOnPurpose = state === null && app.status === 'disabled'
+    const isOnPurpose = state === null && app.status !== 'active'
     return counts !== undefined && !isOnPurpose && appliesTo(counts) && !hasNow(kind, app, now)
   })
   // Mail that was deferred has gone on since: what is deferred now has another cause.

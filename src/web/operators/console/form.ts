@@ -97,7 +97,7 @@ function renderProblem<Name extends string>(
       ? html`<li>${why}</li>`
       : html`<li><a href="#${id}-${name}">${fields[name].label}</a>: ${why}</li>`,
   )
-  return problemBox(text, lines)
+  return problemBox(text, lines, code)
 }
 
 /** Pages list the issues themselves, below the message. */
@@ -110,12 +110,17 @@ export const problem = (error: OperationError | null): Html =>
     : problemBox(
         withoutIssues(error.message),
         (error.issues ?? []).map(({ message }) => html`<li>${message}</li>`),
+        error.code,
       )
 
-const problemBox = (text: string, lines: readonly Html[]): Html =>
+/** Signing out leads to the sign-in. In another tab, because what was entered is on this page alone. */
+const signInAgain = html`<form method="post" action="/sign-out" target="_blank"><button>Sign in again in a new tab</button></form>
+<p>Then come back to this page and send it again. Your entries are still here.</p>`
+
+const problemBox = (text: string, lines: readonly Html[], code: OperationError['code']): Html =>
   html`<div class="problem" role="alert" tabindex="-1" autofocus>
 <p>${text}</p>
-${lines.length === 0 ? none : html`<ul>${lines}</ul>`}</div>`
+${lines.length === 0 ? none : html`<ul>${lines}</ul>`}${code === 'sign_in_again' ? signInAgain : none}</div>`
 
 type RenderedField = Omit<FormField, 'faults'> & {
   readonly value: string

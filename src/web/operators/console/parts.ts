@@ -1,5 +1,6 @@
 /** Pieces that several pages are made of. */
 
+import type { AppStatus } from '../../../domain/app/app.ts'
 import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration, describeShortTime } from '../../../domain/duration.ts'
@@ -80,8 +81,7 @@ export const mark = (tone: Tone, text: string): Html => html`<span class="mark $
 
 export const stateMark = (state: EmailState, name: string = state): Html => mark(tones[state], name)
 
-export const statusMark = (status: 'active' | 'disabled'): Html =>
-  status === 'active' ? mark('quiet', 'active') : mark('off', 'disabled')
+export const statusMark = (status: AppStatus): Html => mark(status === 'active' ? 'quiet' : 'off', status)
 
 export type Cell = Html | string | number
 

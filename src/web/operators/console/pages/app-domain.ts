@@ -1,9 +1,11 @@
 /** The domain of an app's From address: its signing keys with their records, and the check of its DNS. */
+import { proofRecord } from '../../../../domain/app/sender-domains.ts'
+import type { AppId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { problem } from '../form.ts'
+import { newForm, problem, readTexts } from '../form.ts'
 import { age, button, confirmation, copied, linkButton, mark, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
@@ -35,11 +37,35 @@ ${section(
   `DNS of ${shown.domain}`,
   html`<div id="check"><p class="soft">Receivers ask DNS whether mail from this domain is what it says.</p>${checked === undefined ? check : renderLines(checked, check)}</div>`,
 )}
+${section('Sender domains', renderDomains(app, visit, error ?? null))}
 ${section('Signing keys (DKIM)', html`${renderKeys(app, shown, visit)}${renderAdd(app, visit)}`)}`
   return {
     ...{ title: `Domain of ${app.name}`, body, nav: 'apps' },
     ...(error && { status: toHttpStatus(error) }),
   }
+}
+
+const proveForm = newForm('prove', {
+  domain: {
+    label: 'Domain',
+    attributes: html`required spellcheck="false" autocomplete="off" placeholder="acme.example"`,
+    hint: 'Subdomains count as domains of their own.',
+  },
+})
+
+/** The domains that the app may send from, and how its people add one by themselves. */
+function renderDomains(app: AppResource, visit: Visit, error: OperationError | null): Html {
+  const rows = app.senderDomains.map((domain) => [domain])
+  const list = table('Sender domains', ['Domain'], rows, { empty: 'None yet.' })
+  if (!visit.may('operator')) return list
+  const isRefused = visit.form.has('domain')
+  const shown = proveForm.show(isRefused ? readTexts(visit.form) : {}, isRefused ? error : null)
+  const { name, value } = proofRecord(app.id as AppId, 'DOMAIN')
+  return html`<p class="soft">The sender and bounce addresses must be in one of these domains. An admin of the whole service adds one by setting an address in it. To add your own, publish this TXT record:</p>
+<dl><dt>Name</dt><dd><code>${name}</code></dd><dt>TXT value</dt><dd>${copied(value)}</dd></dl>${list}
+<form method="post" action="/apps/${app.slug}/domain/prove" class="filters">
+${shown.field('domain')}
+<button>Check the record</button></form>`
 }
 
 const checkNames: Readonly<Record<Checked['lines'][number]['check'], string>> = {
@@ -116,6 +142,14 @@ export async function checkDomain(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const checked = await visit.call('domain.check', { params: { app: app.slug } })
   return domainPage(visit, app, checked.ok ? { checked: checked.value } : { error: checked.error })
+}
+
+export async function proveDomain(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const body = { domain: visit.form.get('domain')?.trim() ?? '' }
+  const proved = await visit.call('domain.prove', { params: { app: app.slug }, body })
+  if (!proved.ok) return domainPage(visit, app, { error: proved.error })
+  return { redirect: `/apps/${app.slug}/domain`, notice: 'domain_proved' }
 }
 
 export async function addKey(visit: Visit): Promise<PageAnswer> {

@@ -1,4 +1,5 @@
 /** The settings of an app besides links and look: its name, sender and limits; disabling and deleting it. */
+import { appStatuses } from '../../../../domain/app/app.ts'
 import { heldDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
@@ -188,19 +189,24 @@ function readWhole(text: string): number {
 function renderEnd(app: AppResource, visit: Visit, notDeleted: OperationError | null): Html {
   const { slug, status } = app
   const path = `/apps/${slug}/settings`
-  const asked = renderConfirmation(app, visit, notDeleted)
-  if (status === 'active')
-    return html`${asked}${section(
-      'Disable this app',
-      html`<p>Its keys are refused at once, and its mail is held, then cancelled after ${heldDays} days.</p>
+  const isServiceAdmin = visit.may('admin') && visit.seesAll
+  const disable = section(
+    'Disable this app',
+    html`<p>Its keys are refused at once, and its mail is held, then cancelled after ${heldDays} days.</p>
 ${linkButton(`${path}?confirm=disable#confirm`, 'Disable…')}`,
-    )}`
-  if (!visit.may('admin') || !visit.seesAll) return asked
-  return html`${asked}${section(
+  )
+  const suspend = section(
+    'Suspend this app',
+    html`<p>As if it were disabled, but only an admin of the whole service can enable it again.</p>
+${linkButton(`${path}?confirm=suspend#confirm`, 'Suspend…')}`,
+  )
+  const remove = section(
     'Delete this app',
     html`<p>Its keys are deleted, and its queued mail is cancelled.</p>
 ${linkButton(`${path}?confirm=delete#confirm`, 'Delete…')}`,
-  )}`
+  )
+  return html`${renderConfirmation(app, visit, notDeleted)}${status === 'active' ? disable : none}
+${isServiceAdmin && status !== 'suspended' ? suspend : none}${isServiceAdmin && status !== 'active' ? remove : none}`
 }
 
 function renderConfirmation(
@@ -217,6 +223,12 @@ function renderConfirmation(
       button(`/apps/${slug}/status`, 'Disable the app', { fields: { status: 'disabled' }, kind: 'danger' }),
       path,
     )
+  if (asked === 'suspend' && status !== 'suspended' && may('admin') && seesAll)
+    return confirmation(
+      `Suspend ${slug}? Its keys are refused at once, so its users get no sign-in mail, and only an admin of the whole service can enable it again.`,
+      button(`/apps/${slug}/status`, 'Suspend the app', { fields: { status: 'suspended' }, kind: 'danger' }),
+      path,
+    )
   const isDeleting = asked === 'delete' || notDeleted !== null
   if (!isDeleting || status === 'active' || !may('admin') || !seesAll) return problem(notDeleted)
   const { field, problem: faults } = deleteForm.show(notDeleted ? readTexts(visit.form) : {}, notDeleted)
@@ -230,14 +242,20 @@ ${field('slug', { hint: slug })}
   )}`
 }
 
+const statusNotices = {
+  active: 'app_enabled',
+  disabled: 'app_disabled',
+  suspended: 'app_suspended',
+} as const
+
 export async function setStatus(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const status = visit.form.get('status') === 'active' ? 'active' : 'disabled'
+  const status = appStatuses.find((name) => name === visit.form.get('status')) ?? 'disabled'
   const error = await saveApp(visit, app, { status })
   if (error !== null) return settingsPage(visit, app, { error })
   return {
     redirect: `/apps/${app.slug}/settings`,
-    notice: status === 'active' ? 'app_enabled' : 'app_disabled',
+    notice: statusNotices[status],
   }
 }
 

@@ -48,7 +48,7 @@ const appTabs = [
 ] as const
 type AppTab = (typeof appTabs)[number]
 
-type HeadOptions = Pick<Visit, 'may'> & {
+type HeadOptions = Pick<Visit, 'may' | 'seesAll'> & {
   /** How many emails are held, where the page knows. */
   readonly held?: number
   /** A button beside the name. */
@@ -76,17 +76,23 @@ function renderKeyless(
   { now }: Visit,
 ): Html {
   // A longer list has some.
-  return status === 'disabled' || next !== null || items.some((key) => !hasEnded(key, now))
+  return status !== 'active' || next !== null || items.some((key) => !hasEnded(key, now))
     ? none
     : html`<div class="note"><p><b>This app has no working key</b>, so it cannot send.</p>${linkButton(`/apps/${slug}/keys`, 'Create a key')}</div>`
 }
 
-function renderDisabled({ slug }: AppResource, { may, held }: HeadOptions): Html {
+function renderDisabled({ slug, status }: AppResource, { may, held, seesAll }: HeadOptions): Html {
   const mail = held === undefined ? 'its mail is held' : `${counted(held, 'email is', 'emails are')} held`
-  const enable = may('operator')
-    ? button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })
+  const isSuspended = status === 'suspended'
+  const mayLift = isSuspended ? may('admin') && seesAll : may('operator')
+  const lift = mayLift
+    ? button(`/apps/${slug}/status`, 'Enable', {
+        fields: { status: 'active' },
+        kind: 'main',
+      })
     : none
-  return html`<section class="disabled-app" aria-label="Disabled"><p><b>This app is disabled.</b> Its keys are refused, and ${mail}; held mail is cancelled after ${heldDays} days. <a href="/audit?app=${slug}">Who disabled it, and when</a></p>${enable}</section>`
+  const who = isSuspended && !mayLift ? ' Only an admin of the whole service can enable it again.' : ''
+  return html`<section class="disabled-app" aria-label="${isSuspended ? 'Suspended' : 'Disabled'}"><p><b>This app is ${status}.</b> Its keys are refused, and ${mail}; held mail is cancelled after ${heldDays} days.${who} <a href="/audit?app=${slug}">Who ${status} it, and when</a></p>${lift}</section>`
 }
 
 const lastEmails = 5
@@ -126,7 +132,7 @@ ${shown.field('locale')}
   // The head says what is held.
   const ofApp = attention.filter(({ apps, kind }) => apps.includes(app.slug) && kind !== 'mail_held')
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
-  const disabled = new Set(app.status === 'disabled' ? [app.id] : [])
+  const disabled = new Set(app.status === 'active' ? [] : [app.id])
   const pause = { disabled, stops: attention.filter(isStop) }
   // A form that was refused keeps its entries.
   const offersTest = visit.may('operator') && (app.status === 'active' || error !== null)

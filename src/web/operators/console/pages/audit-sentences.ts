@@ -37,7 +37,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'app.update': ({ app, entry }) =>
     entry.after?.status === undefined
       ? html`changed ${nameChanged(entry)} of ${app}`
-      : html`${entry.after.status === 'active' ? 'enabled' : 'disabled'} ${app}`,
+      : html`${entry.after.status === 'active' ? 'enabled' : String(entry.after.status)} ${app}`,
   'app.delete': ({ target }) => html`deleted the app ${target}`,
   'app.test_email': ({ app }) => html`sent a test email from ${app}`,
   'key.create': ({ app, name }) => html`created the key ${name} of ${app}`,
@@ -76,6 +76,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       ? html`changed the access of ${name}`
       : html`${after.disabled === true ? 'disabled' : 'enabled'} ${name}`,
   'sign_in.code': ({ name }) => html`made a sign-in link for ${name}`,
+  'sign_in.end_code': ({ name }) => html`ended the sign-in link of ${name}`,
   'session.create': ({ entry: { after } }) => html`signed in${methods[String(after?.method)] ?? ''}`,
   'session.end': ({ person }) => html`ended a session of ${person}`,
   'passkey.add': ({ name }) => html`added the passkey ${name}`,

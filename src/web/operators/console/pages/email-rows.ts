@@ -37,7 +37,7 @@ export function renderNext(
   { disabled, stops }: Pause,
 ): Html {
   if (!isWaiting({ state })) return none
-  if (disabled.has(app)) return html`held: the app is disabled`
+  if (disabled.has(app)) return html`held: the app is disabled or suspended`
   const end = describeStopEnd(stops)
   if (end !== null) return html`waits until ${end}`
   return nextAttemptAt === null ? none : html`next attempt ${due(nextAttemptAt, now)}`

@@ -1,4 +1,5 @@
 /** Conditions that need attention, with a way to each cause; and, quietly, those that are over. */
+import type { AppStatus } from '../../../../domain/app/app.ts'
 import { counted, formatCount } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -66,8 +67,8 @@ export function renderProblems(
 const readFirstSentence = (text: string): string => `${text.split('. ', 1)[0]?.replace(/\.$/, '')}.`
 
 /** The status of an app: if it is active, whether it needs attention. */
-export function renderStatus(status: 'active' | 'disabled', conditions: readonly Condition[]): Html {
-  if (conditions.length === 0 || status === 'disabled') return statusMark(status)
+export function renderStatus(status: AppStatus, conditions: readonly Condition[]): Html {
+  if (conditions.length === 0 || status !== 'active') return statusMark(status)
   return mark(conditions.some(({ urgent }) => urgent) ? 'bad' : 'wait', 'needs attention')
 }
 

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
 import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
-import { activateKey, addKey, checkDomain, removeKey, showDomain } from './app-domain.ts'
+import { activateKey, addKey, checkDomain, proveDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
 import {
@@ -27,7 +27,7 @@ import { find } from './find.ts'
 import { createApp, newApp } from './first-steps.ts'
 import { overview } from './overview.ts'
 import { invitePerson, showPeople } from './people.ts'
-import { changePerson, linkPerson, removePasskey, showPerson } from './person.ts'
+import { changePerson, endLink, linkPerson, removePasskey, showPerson } from './person.ts'
 import { showRefusal } from './refusals.ts'
 import { endSession, showSessions } from './sessions.ts'
 import { runChecks, showChecks } from './settings.ts'
@@ -65,6 +65,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/connect/:system', connectHook],
   ['POST /apps/:app/connect/:system/settings', saveHook],
   ['GET /apps/:app/domain', showDomain],
+  ['POST /apps/:app/domain/prove', proveDomain],
   ['POST /apps/:app/domain/check', checkDomain],
   ['POST /apps/:app/domain/keys', addKey],
   ['POST /apps/:app/domain/keys/:selector/activate', activateKey],
@@ -97,6 +98,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /settings/people/:person', showPerson],
   ['POST /settings/people/:person', changePerson],
   ['POST /settings/people/:person/link', linkPerson],
+  ['POST /settings/people/:person/link/end', endLink],
   ['POST /settings/people/:person/passkeys/remove', removePasskey],
   ['GET /settings/tokens', showTokens],
   ['POST /settings/tokens', createToken],

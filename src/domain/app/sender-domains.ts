@@ -1,0 +1,83 @@
+/**
+ * The domains that an app sends from. An app's own people choose addresses only inside them, and the signing
+ * keys of a domain sign only for the apps that have it. A domain covers no subdomain: another app may have
+ * that one, and SPF, DKIM and DMARC are published for it separately.
+ */
+import { parse as parseDomain } from 'tldts'
+import type { AppId } from '../id.ts'
+import { type Parsed, parsed, refused } from '../parsed.ts'
+import { parseEmailAddress, readDomain } from '../request/email-address.ts'
+import type { Issue } from '../request/rejection.ts'
+
+/** An app sends from one domain, and receives bounces at another; a few more are for a move. */
+export const senderDomainsMax = 20
+
+/** Reads an entry of `senderDomains`: a domain name, in lower case and as A-labels. */
+export function parseSenderDomain(text: string): Parsed<string> {
+  const refuse = (code: string, message: string) => refused({ field: 'senderDomains', code, message })
+  const address = parseEmailAddress(`postmaster@${text}`, 'senderDomains')
+  if (!address.ok)
+    return refuse(
+      'malformed_domain',
+      'Write each as a domain name of two labels or more, such as acme.example.',
+    )
+  const domain = readDomain(address.value)
+  if (parseDomain(domain).domain !== null) return parsed(domain)
+  return refuse('public_suffix', `${domain} is a public suffix, below which anybody can register a domain.`)
+}
+
+type Sender = {
+  readonly from: { readonly address: string }
+  readonly envelopeFrom?: string
+  readonly senderDomains: readonly string[]
+}
+
+/** The addresses whose domains an app must have. */
+const senderAddresses = ({ from, envelopeFrom }: Sender): [field: string, address: string][] => [
+  ['from.address', from.address],
+  ...(envelopeFrom === undefined ? [] : [['envelopeFrom', envelopeFrom] as [string, string]]),
+]
+
+/** The domain of an address as an operator wrote it; null for what is no address. */
+function findDomain(address: string): string | null {
+  const valid = parseEmailAddress(address, 'address')
+  return valid.ok ? readDomain(valid.value) : null
+}
+
+/** Malformed addresses have issues of their own. */
+export function checkSenderDomains(sender: Sender): Issue[] {
+  const { senderDomains } = sender
+  if (senderDomains.length > senderDomainsMax) {
+    const message = `An app has at most ${senderDomainsMax} sender domains.`
+    return [{ field: 'senderDomains', code: 'too_many', message }]
+  }
+  return senderAddresses(sender).flatMap(([field, address]) => {
+    const domain = findDomain(address)
+    if (domain === null || senderDomains.includes(domain)) return []
+    const message = `${domain} is not a sender domain of this app. Choose an address in one of its sender domains (${senderDomains.join(', ') || 'it has none'}). An admin of the whole service can add a domain, or you can prove in DNS that it is yours: "postern domain prove APP ${domain}".`
+    return [{ field, code: 'foreign_domain', message }]
+  })
+}
+
+/**
+ * The sender domains with those that the addresses name: an admin of the whole service gives them this way.
+ */
+export const withAddressDomains = (sender: Sender): string[] => [
+  ...new Set([
+    ...sender.senderDomains,
+    ...senderAddresses(sender).flatMap(([, address]) => findDomain(address) ?? []),
+  ]),
+]
+
+/** Whether the signing keys of a domain may sign the mail of an app. */
+export const hasDomain = ({ senderDomains }: Pick<Sender, 'senderDomains'>, domain: string): boolean =>
+  senderDomains.includes(domain)
+
+/** The TXT record by which the owner of a domain gives it to one app: ids of apps are never used again. */
+export const proofRecord = (
+  app: AppId,
+  domain: string,
+): { readonly name: string; readonly value: string } => ({
+  name: `_postern.${domain}`,
+  value: `postern-app=${app}`,
+})
