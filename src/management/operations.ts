@@ -12,6 +12,7 @@ import { sendTestEmail } from './apps/send-test-email.ts'
 import { showApp } from './apps/show-app.ts'
 import { activateKey, addKey, removeKey } from './domains/change-keys.ts'
 import { checkDomainOfApp } from './domains/check-domain.ts'
+import { proveDomain } from './domains/prove-domain.ts'
 import { showDomain } from './domains/show-domain.ts'
 import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
@@ -32,7 +33,14 @@ import { showKey } from './keys/show-key.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
 import { removeOwnPasskey, whoami } from './people/account.ts'
-import { changePerson, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
+import {
+  changePerson,
+  endLink,
+  invitePerson,
+  linkPerson,
+  listPeople,
+  removePasskey,
+} from './people/people.ts'
 import { endSession, listSessions } from './people/sessions.ts'
 import { showMade } from './people/show-made.ts'
 import { listAudit } from './service/list-audit.ts'
@@ -83,6 +91,7 @@ const operations = {
   'suppression.remove': removeSuppression,
   'suppression.clear': clearSuppressions,
   'domain.show': showDomain,
+  'domain.prove': proveDomain,
   'domain.check': checkDomainOfApp,
   'domain.add_key': addKey,
   'domain.activate_key': activateKey,
@@ -105,6 +114,7 @@ const operations = {
   'person.invite': invitePerson,
   'person.change': changePerson,
   'person.link': linkPerson,
+  'person.end_link': endLink,
   'person.made': showMade,
   'person.remove_passkey': removePasskey,
   'account.remove_passkey': removeOwnPasskey,

@@ -202,16 +202,16 @@ export interface OperatorStore {
   createApp(slug: string, settings: AppSettings, actor: Actor, status?: AppStatus): Promise<App | null>
   /**
    * A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is
-   * not `ifVersion`; `too_often` if changes of its settings have added `auditedPerDayMax` characters to the
-   * audit within a day.
+   * not `ifVersion`.
    */
-  updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | 'too_often' | null>
+  updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | null>
   /**
-   * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
-   * its mail and then remove the app. `active` if it is not disabled, null if there is no such app.
+   * Removes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel its mail,
+   * and `maintain` removes its records and then the app. `active` if it is active, null if there is no such
+   * app.
    */
   deleteApp(id: AppId, actor: Actor): Promise<'deleted' | 'active' | null>
-  /** Cancels one step of a deleted app's mail, and returns it; after an empty step the app is removed. */
+  /** Cancels one step of a deleted app's mail, and returns it. */
   cancelDeletedAppMail(id: AppId): Promise<readonly EndedEmail[]>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
@@ -291,5 +291,9 @@ export interface OperatorStore {
 
   /** Writes an entry for an action that changes nothing in the store. */
   recordAction(action: Action, actor: Actor): Promise<void>
+  /**
+   * The most that the entries of one of these apps and actors have added to the audit today, in characters.
+   */
+  readAuditedToday(owners: readonly string[]): Promise<number>
   listAudit(query: AuditQuery): Promise<ListPage<AuditEntry, AuditId>>
 }

@@ -254,21 +254,6 @@ test('a list of one app ends with its own emails, however many of others wait, a
   assert.equal(answer.body.error.code, 'cursor_mismatch')
 })
 
-test('changes of settings that fill the audit are refused for a day, the status is not', async () => {
-  const slug = `often${serial++}`
-  await put(slug, { name, from })
-  const urls = (letter: string) =>
-    Array.from({ length: 8 }, (_, n) => `https://${letter}${n}.acme.test/${'x'.repeat(1800)}`)
-  const patch = (body: object) => ask(service, `PATCH /v1/apps/${slug}`, { token: admin(), body })
-  let answer = await patch({ allowedUrls: urls('a') })
-  for (let n = 0; answer.status === 200 && n < 100; n++)
-    answer = await patch({ allowedUrls: urls(n % 2 === 0 ? 'b' : 'a') })
-  assert.deepEqual([answer.status, answer.body.error.code], [429, 'changed_too_often'])
-  const whole = await put(slug, { name: 'Whole', from })
-  assert.deepEqual([whole.status, whole.body.error.code], [429, 'changed_too_often'])
-  assert.equal((await patch({ status: 'disabled' })).body.status, 'disabled')
-})
-
 test('a PATCH is a merge patch, under the name of RFC 7396 or as JSON, and under no other', async () => {
   const slug = `merge${serial++}`
   await put(slug, { name, from, replyTo: 'answers@acme.test' })

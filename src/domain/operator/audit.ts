@@ -22,6 +22,8 @@ export type Actor = {
   readonly via: (typeof actorVias)[number]
   /** The request of the management API or the console. */
   readonly requestId: string | null
+  /** Whether its access is to the whole service: then its entries fill no app's share of the audit. */
+  readonly ofService?: boolean
 }
 
 export const auditActions = [
@@ -53,6 +55,7 @@ export const auditActions = [
   'person.create',
   'person.update',
   'sign_in.code',
+  'sign_in.end_code',
   'session.create',
   'session.end',
   'passkey.add',
@@ -87,7 +90,7 @@ export const auditGroups = {
   suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
   access: [
     ...['token.create', 'token.revoke', 'person.create', 'person.update'],
-    ...['sign_in.code', 'passkey.add', 'passkey.remove'],
+    ...['sign_in.code', 'sign_in.end_code', 'passkey.add', 'passkey.remove'],
   ],
   sign_ins: ['session.create', 'session.end'],
   searches: ['email.find', 'suppression.find', 'domain.check', 'checks.run'],

@@ -37,6 +37,7 @@ export const checkHook = operation({
   summary:
     'Says what becomes of the messages of an auth server: of a payload, or else of a sample of each kind, whose hosts count as allowed. Sends, counts and stores nothing, and repeats no address, link or code.',
   body: closed({ payload: Type.Optional(Type.Unknown({ description: 'A body as the system posts it.' })) }),
+  audited: false,
   answer: closed({ items: Type.Array(CheckedMessage) }),
   errors: ['not_found'],
   run({ links, store }, { body: { payload }, params }, app) {

@@ -7,7 +7,7 @@ import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
 import { keyNameTaken, tooManyKeys } from '../keys/create-key.ts'
 import { appNotFound } from '../operation/find-target.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, KeyResource, presentKey } from '../resources.ts'
@@ -37,6 +37,7 @@ export const connectHook = operation({
     oldExpiresAt: orNull(Type.String({ format: 'date-time' })),
     steps: Type.Array(StepResource),
   }),
+  outlives: always,
   creates: true,
   errors: ['not_found', 'too_many_keys', 'name_taken', 'app_changing'],
   async run({ access, hooksUrl, sealHookSecret, store }, { body, params }, app) {

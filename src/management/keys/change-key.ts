@@ -1,5 +1,6 @@
 /** Changes the name or the end of a delivery key. */
 import { Type } from 'typebox'
+import type { KeyRecord } from '../../store/operator-store.ts'
 import { keyNotFound } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
@@ -17,6 +18,7 @@ export const changeKey = operation({
     'Changes the name or expiry of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
   body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
   answer: KeyResource,
+  outlives: ({ body }, key) => worksLonger(key, body.expiresAt),
   errors: ['name_taken', 'key_ended'],
   async run({ store, access }, { body: { name, expiresAt } }, { id }) {
     const named = name === undefined ? null : parseName(name)
@@ -32,6 +34,12 @@ export const changeKey = operation({
     return done(presentKey(record))
   },
 })
+
+/** Whether a key works for longer than before with this expiry; undefined: unchanged. */
+const worksLonger = ({ expiresAt }: KeyRecord, wanted: string | null | undefined): boolean =>
+  wanted === null
+    ? expiresAt !== null
+    : wanted !== undefined && expiresAt !== null && !(Date.parse(wanted) <= expiresAt)
 
 export const keyEnded = (id: string) =>
   fail('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)

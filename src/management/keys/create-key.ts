@@ -4,7 +4,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.t
 import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
 import { appNotFound } from '../operation/find-target.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { NewKeyResource, presentKey } from '../resources.ts'
@@ -18,6 +18,7 @@ export const createKey = operation({
   summary: 'Creates a delivery key. Only this answer contains the key itself.',
   body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
   answer: NewKeyResource,
+  outlives: always,
   creates: true,
   errors: ['name_taken', 'too_many_keys'],
   async run({ store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {

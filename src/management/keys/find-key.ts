@@ -14,6 +14,7 @@ export const findKey = operation({
   target: 'none',
   summary: 'Finds the record of a delivery key by the key itself, for example after a leak.',
   body: closed({ key: Type.String({ maxLength: 200, description: 'The complete key: `pst_…`.' }) }),
+  audited: false,
   answer: KeyResource,
   errors: ['not_found'],
   async run({ store, access }, { body }) {

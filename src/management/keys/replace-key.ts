@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { keyNotFound } from '../operation/find-target.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'
@@ -28,6 +28,7 @@ export const replaceKey = operation({
     expiresAt: Type.Optional(expiryField()),
   }),
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),
+  outlives: always,
   creates: true,
   errors: ['key_ended', 'key_of_hook', 'too_many_keys'],
   async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {

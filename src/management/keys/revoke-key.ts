@@ -1,6 +1,6 @@
 /** Revokes a delivery key. */
 import { keyNotFound } from '../operation/find-target.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { KeyResource, presentKey } from '../resources.ts'
 
@@ -11,6 +11,7 @@ export const revokeKey = operation({
   target: 'key',
   summary:
     'Revokes a delivery key; takes effect for the next request. Its record is kept. Repeating it changes nothing.',
+  takesAway: always,
   answer: KeyResource,
   async run({ store, access }, _input, { id }) {
     const record = await store.revokeKey(id, access.actor)

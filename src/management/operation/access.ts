@@ -22,11 +22,13 @@ export type Access = {
   readonly signedInAt: number | null
 }
 
+export const isServiceAdmin = ({ apps, role }: Access): boolean => apps === null && role === 'admin'
+
 export const isInScope = ({ apps }: Access, app: AppId): boolean => apps === null || apps.has(app)
 
 /** For commands on the server itself. Their user can open the database, so everything is allowed. */
 export const localAccess = (user: string): Access => ({
-  actor: { kind: 'local', id: null, name: `cli:${user}`, via: 'cli', requestId: null },
+  actor: { kind: 'local', id: null, name: `cli:${user}`, via: 'cli', requestId: null, ofService: true },
   role: 'admin',
   apps: null,
   expiresAt: null,

@@ -3,12 +3,11 @@
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import { isReservedName } from '../../domain/operator/audit.ts'
-import { isFreshSignIn } from '../../domain/operator/sign-in.ts'
 import { type Parsed, refused } from '../../domain/parsed.ts'
 import { parseName } from '../keys/key-fields.ts'
 import { findTarget } from './find-target.ts'
 import type { Context } from './operation.ts'
-import { done, fail, type Result } from './result.ts'
+import { done, type Result } from './result.ts'
 
 /** Operations on people and their sessions: for admins of the whole service. */
 export const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
@@ -18,17 +17,6 @@ export function parseActorName(name: string): Parsed<string> {
   if (!isReservedName(name)) return parseName(name)
   const message = 'A name must not begin with "cli:" or "pe_".'
   return refused({ field: 'name', code: 'reserved', message })
-}
-
-/**
- * Null for an access that may make another one: a token, an invitation or a link, which outlives the session
- * that makes it. A session may for an hour after its person signed in, so that a stolen one does not become
- * more.
- */
-export function refuseOldSession({ access, store }: Context): Result<never> | null {
-  if (access.signedInAt === null || isFreshSignIn(access.signedInAt, store.now())) return null
-  const message = 'Sign out and in again first: access can be given only within an hour of signing in.'
-  return fail('sign_in_again', message)
 }
 
 const appsMax = 50

@@ -126,6 +126,17 @@ type Definition<
   readonly versioned: boolean
   /** Errors besides those that every operation has. */
   readonly errors: readonly ErrorCode[]
+  /**
+   * Whether its effect outlives the session that asks for it (access, a secret), or sends data elsewhere.
+   * Then a session must be fresh: a stolen one must not become more. A change that only takes away does not.
+   */
+  outlives(input: Input<Path, Query, Body>, target: Targets[Kind]): boolean
+  /** Whether it only takes access away, for which the audit of a day has a reserve. */
+  takesAway(input: Input<Path, Query, Body>): boolean
+  /** Whether it keeps the store or DNS busy for seconds: each actor has one at a time, on each app. */
+  readonly costly: boolean
+  /** Whether it leaves an audit entry: all that change something do, and searches by address. */
+  readonly audited: boolean
   /** A method, so that each operation also is an `AnyOperation`; `perform` has checked what it passes. */
   run(
     context: Context,
@@ -133,6 +144,10 @@ type Definition<
     target: Targets[Kind],
   ): Promise<Result<Static<Answer>>> | Result<Static<Answer>>
 }
+
+/** The usual answers of `outlives` and `takesAway`. */
+export const always = (): boolean => true
+export const never = (): boolean => false
 
 const noQuery = closed({})
 export const noBody = Type.Undefined()
@@ -163,6 +178,10 @@ export function operation(definition: Partial<AnyOperation> & Pick<AnyOperation,
     wholeService: false,
     versioned: false,
     errors: [],
+    outlives: never,
+    takesAway: never,
+    costly: false,
+    audited: definition.method !== 'GET',
     ...definition,
   }
 }

@@ -1,6 +1,9 @@
 /** Runs one operation with an access: checks role, scope, target and input, in this order. */
 import type { TSchema } from 'typebox'
+import { auditedPerDayMax } from '../../domain/bounds.ts'
+import type { AppId } from '../../domain/id.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
+import { isFreshSignIn } from '../../domain/operator/sign-in.ts'
 import type { Parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import {
@@ -10,11 +13,11 @@ import {
   type OperationName,
   type OperationRunner,
 } from '../operations.ts'
-import type { Access } from './access.ts'
+import { type Access, isServiceAdmin } from './access.ts'
 import { checkSchema } from './check-schema.ts'
 import { findTarget } from './find-target.ts'
 import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation.ts'
-import { done, fail, invalid, type Result } from './result.ts'
+import { done, fail, invalid, type OperationError, type Result } from './result.ts'
 
 /** An operation's input before it is checked. */
 export type RawInput = {
@@ -25,6 +28,7 @@ export type RawInput = {
 }
 
 type Params = Readonly<Record<string, string>>
+type AnyInput = Parameters<AnyOperation['run']>[1]
 
 /**
  * @param read reads the input of the request; called only if the access may run the operation on this target
@@ -46,8 +50,90 @@ export async function perform(
   const issues = [query, body].flatMap((part) => (part.ok ? [] : part.issues))
   if (!query.ok || !body.ok) return invalid(issues)
   const { ifVersion, ifAbsent } = input.value
-  const whole = { params, query: query.value, body: body.value, ifVersion, ifAbsent }
-  return operation.run(context, whole as Parameters<AnyOperation['run']>[1], target.value)
+  const whole = { params, query: query.value, body: body.value, ifVersion, ifAbsent } as AnyInput
+  // A dry run changes nothing.
+  const isDry = (query.value as { dryRun?: boolean } | undefined)?.dryRun === true
+  const refused = isDry
+    ? null
+    : ((operation.outlives(whole, target.value) ? refuseOldSession(context) : null) ??
+      (await refuseFullAudit(operation, context, { input: whole, target: target.value })))
+  if (refused !== null) return refused
+  const run = () => operation.run(context, whole, target.value)
+  return operation.costly
+    ? runAlone(management, [call.name, access.actor.id, findOwner(target.value)], run)
+    : run()
+}
+
+/** The costly calls that run in this process, by their operation, actor and app. */
+const running = new WeakMap<Management['store'], Set<string>>()
+
+async function runAlone<T>(
+  { store }: Management,
+  parts: readonly (string | null)[],
+  run: () => Promise<Result<T>> | Result<T>,
+): Promise<Result<T>> {
+  const names = running.get(store) ?? new Set()
+  running.set(store, names)
+  const name = parts.join(' ')
+  if (names.has(name)) return { ok: false, error: busy }
+  names.add(name)
+  try {
+    return await run()
+  } finally {
+    names.delete(name)
+  }
+}
+
+const busy: OperationError = {
+  code: 'too_many_requests',
+  message: 'Your last request of this kind is still running: wait for its answer.',
+  retryAfterS: 5,
+}
+
+/** A session may do what outlives it for an hour after its person signed in. */
+function refuseOldSession({ access, store }: Context): Result<never> | null {
+  if (access.signedInAt === null || isFreshSignIn(access.signedInAt, store.now())) return null
+  return fail('sign_in_again', 'Sign out and in again first: this needs a sign-in within the last hour.')
+}
+
+/**
+ * Changes fill the audit, which is kept for a long time: each app, and each actor, has a bound for a day.
+ * Admins of the whole service have none, nor has what takes access away: it works once for each access that
+ * was given.
+ */
+async function refuseFullAudit(
+  { audited, takesAway }: AnyOperation,
+  { access, store }: Context,
+  { input, target }: { readonly input: AnyInput; readonly target: Targets[TargetKind] },
+): Promise<Result<never> | null> {
+  if (!audited || isServiceAdmin(access) || takesAway(input)) return null
+  const app = findOwner(target) ?? (await findNamedApp(store, access, input))
+  const owners = [access.actor.id, access.actor.ofService === true ? null : app]
+  const characters = await store.readAuditedToday(owners.filter((owner) => owner !== null))
+  if (characters < auditedPerDayMax) return null
+  return fail(
+    'changed_too_often',
+    'The audit is full for today, for this app or for you, so this change was not made. Try again after midnight (UTC), or ask an admin of the whole service. You can still take access away: revoke keys, or disable the app.',
+  )
+}
+
+/**
+ * The app that an operation without a target changes: the one that its body names, or the only one there is.
+ */
+async function findNamedApp(
+  store: Context['store'],
+  { apps }: Access,
+  { body }: AnyInput,
+): Promise<AppId | null> {
+  const { app } = (body ?? {}) as { readonly app?: string }
+  if (app !== undefined) return (await store.findApp(app))?.id ?? null
+  return apps?.size === 1 ? ([...apps][0] ?? null) : null
+}
+
+/** The app of a target. */
+function findOwner(target: Targets[TargetKind]): AppId | null {
+  if (target === null) return null
+  return 'app' in target ? target.app : (target.id as AppId)
 }
 
 /** The target of the operation, if the access may run the operation on it. */

@@ -12,6 +12,7 @@ export const errorStatus = {
   name_taken: 409,
   record_missing: 409,
   too_many_keys: 409,
+  too_many_suppressions: 409,
   app_active: 409,
   key_ended: 409,
   key_of_hook: 409,

@@ -1,5 +1,7 @@
 /** Parts of schemas that many operations use. */
+
 import { type TNull, type TObject, type TProperties, type TSchema, type TUnion, Type } from 'typebox'
+import { appStatuses } from '../../domain/app/app.ts'
 
 /** An object that has no other fields. */
 export const closed = <Fields extends TProperties>(fields: Fields): TObject<Fields> =>
@@ -14,6 +16,6 @@ export const time = () => Type.String({ format: 'date-time' })
 export const timestamp = (description: string) =>
   Type.Optional(Type.String({ format: 'date-time', description, examples: ['2026-01-01T00:00:00Z'] }))
 
-export const appStatus = () => Type.Enum(['active', 'disabled'])
+export const appStatus = () => Type.Enum([...appStatuses])
 
 export const appName = () => Type.String({ description: 'The slug or id of an app.' })

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { PersonId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import { roles } from '../../domain/operator/management-token.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { isoOrNull } from '../resources.ts'
@@ -50,6 +50,7 @@ export const removeOwnPasskey = operation({
   role: 'reader',
   target: 'none',
   summary: 'Removes one of your own passkeys. Sessions started with it continue.',
+  takesAway: always,
   answer: closed({ passkeys: Type.Array(PasskeyResource) }),
   errors: ['not_found'],
   async run({ store, access: { actor } }, { params: { passkey } }) {

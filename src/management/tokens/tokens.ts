@@ -8,9 +8,9 @@ import { dayMs } from '../../domain/duration.ts'
 import type { TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/operator/management-token.ts'
 import { parseExpiry } from '../keys/key-fields.ts'
-import { findScope, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { findScope, parseActorName, scopeField } from '../operation/actors.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { NewTokenResource, newPageSchema, presentToken, TokenResource } from '../resources.ts'
@@ -41,11 +41,10 @@ export const createToken = operation({
   }),
   answer: NewTokenResource,
   creates: true,
-  errors: ['name_taken', 'not_found', 'sign_in_again'],
+  outlives: always,
+  errors: ['name_taken', 'not_found'],
   async run(context, { body: { name, role, apps, expiresAt } }) {
     const { store, access } = context
-    const old = refuseOldSession(context)
-    if (old !== null) return old
     const latest = store.now() + daysMax * dayMs
     const named = parseActorName(name)
     const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
@@ -87,6 +86,7 @@ export const revokeToken = operation({
   wholeService: true,
   summary: 'Revokes a management token; takes effect for the next request. Repeating it changes nothing.',
   answer: TokenResource,
+  takesAway: always,
   errors: ['not_found'],
   async run({ store, access }, { params: { token } }) {
     const record = await store.revokeToken(token as TokenId, access.actor)

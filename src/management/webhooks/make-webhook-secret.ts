@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { dayMs } from '../../domain/duration.ts'
 import { appNotFound } from '../operation/find-target.ts'
-import { operation } from '../operation/operation.ts'
+import { always, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { isoOrNull } from '../resources.ts'
@@ -25,6 +25,7 @@ export const makeWebhookSecret = operation({
     secret: Type.String({ description: 'Only this answer contains it.' }),
     oldSecretUntil: orNull(time()),
   }),
+  outlives: always,
   creates: true,
   errors: ['not_found'],
   async run(

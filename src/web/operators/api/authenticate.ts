@@ -36,7 +36,7 @@ export class Authenticator {
     if (ended) return fail('invalid_token', messages.unknown)
     const { id, name, role, apps, expiresAt, lastUsedAt } = token
     this.#uses.note(id, lastUsedAt)
-    const actor = { kind: 'token', id, name, via: 'api', requestId } as const
+    const actor = { kind: 'token', id, name, via: 'api', requestId, ofService: apps === null } as const
     return done({ actor, role, apps: apps && new Set(apps), expiresAt, signedInAt: null })
   }
 }

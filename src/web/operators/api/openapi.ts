@@ -189,8 +189,13 @@ function successes(name: OperationName, creates: boolean): Responses {
 }
 
 function failures(name: OperationName): Responses {
-  const { errors, target } = findOperation(name)
-  const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...errors]
+  const { audited, errors, target, wholeService } = findOperation(name)
+  const codes = [
+    ...common,
+    ...(target === 'none' ? [] : (['not_found'] as const)),
+    ...(audited && !wholeService ? (['changed_too_often'] as const) : []),
+    ...errors,
+  ]
   const statuses = [...new Set(codes.map((code) => errorStatus[code]))].sort()
   const answers = statuses.map((status) => {
     const names = [...new Set(codes.filter((code) => errorStatus[code] === status))]
