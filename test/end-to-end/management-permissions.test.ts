@@ -1,209 +1,22 @@
-/**
- * Every operation of the management API, for every kind of caller. The roles that operations need stand here
- * once more, so that nobody changes one by accident.
- */
+/** Every operation of the management API, for every kind of caller, as the table of SECURITY.md says. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { App } from '../../src/domain/app/app.ts'
 import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
-import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role, roles } from '../../src/domain/operator/management-token.ts'
-import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { always, never } from '../../src/management/operation/operation.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import { engine } from '../support/database.ts'
-import {
-  ask,
-  assertDescribed,
-  type ManagementAnswer,
-  newManagementToken,
-  newPerson,
-} from '../support/management.ts'
+import { ask, assertDescribed, type ManagementAnswer, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
-
-/**
- * The least role, and for whom: a token for the whole service, for the app of the target, or anyone for its
- * own apps; or a person alone, which no token is.
- */
-const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | 'person']> = {
-  whoami: ['reader', 'own'],
-  'app.list': ['reader', 'own'],
-  'app.names': ['reader', 'own'],
-  'app.put': ['admin', 'service'],
-  'app.show': ['reader', 'app'],
-  'app.change': ['operator', 'app'],
-  'app.delete': ['admin', 'service'],
-  'app.check_link': ['reader', 'app'],
-  'app.preview': ['reader', 'app'],
-  'app.test_email': ['operator', 'app'],
-  'app.usage': ['reader', 'app'],
-  'usage.list': ['reader', 'own'],
-  'key.list': ['reader', 'app'],
-  'key.create': ['operator', 'app'],
-  'key.find': ['reader', 'app'],
-  'key.show': ['reader', 'app'],
-  'key.change': ['operator', 'app'],
-  'key.replace': ['operator', 'app'],
-  'key.revoke': ['operator', 'app'],
-  'email.list': ['reader', 'own'],
-  'email.find': ['reader', 'own'],
-  'email.show': ['reader', 'app'],
-  'email.retry': ['operator', 'app'],
-  'email.cancel': ['operator', 'app'],
-  'email.retry_all': ['operator', 'own'],
-  'refusal.list': ['reader', 'app'],
-  'refusal.show': ['reader', 'app'],
-  'activity.show': ['reader', 'own'],
-  'feedback.show': ['reader', 'service'],
-  'feedback.read': ['operator', 'service'],
-  'suppression.list': ['reader', 'own'],
-  'suppression.find': ['reader', 'own'],
-  'suppression.add': ['operator', 'app'],
-  'suppression.remove': ['operator', 'app'],
-  'suppression.clear': ['operator', 'own'],
-  'hook.list': ['reader', 'app'],
-  'hook.connect': ['operator', 'app'],
-  'hook.check': ['reader', 'app'],
-  'webhook.list': ['reader', 'app'],
-  'webhook.secret': ['admin', 'app'],
-  'webhook.test': ['operator', 'app'],
-  'domain.show': ['reader', 'app'],
-  'domain.check': ['operator', 'app'],
-  'domain.add_key': ['admin', 'service'],
-  'domain.activate_key': ['admin', 'service'],
-  'domain.remove_key': ['admin', 'service'],
-  'status.show': ['reader', 'own'],
-  'queue.show': ['reader', 'own'],
-  'checks.run': ['operator', 'service'],
-  'audit.list': ['reader', 'own'],
-  'token.list': ['admin', 'service'],
-  'token.create': ['admin', 'service'],
-  'token.revoke': ['admin', 'service'],
-  'person.list': ['admin', 'service'],
-  'person.invite': ['admin', 'service'],
-  'person.change': ['admin', 'service'],
-  'person.link': ['admin', 'service'],
-  'person.made': ['admin', 'service'],
-  'person.remove_passkey': ['admin', 'service'],
-  'account.remove_passkey': ['reader', 'person'],
-  'session.list': ['admin', 'service'],
-  'session.end': ['admin', 'service'],
-}
+import { freshIf, readRolesTable, renderRolesTable, scopes, verdictOf } from '../support/roles-table.ts'
+import { startTestService } from '../support/service.ts'
+import { newTarget, requestFor, type Target } from '../support/targets.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
 const { store } = service
 let serial = 0
-
-const webhookUrl = 'https://app.acme.test/postern'
-
-/** An app that nothing else uses, with a key, an email that is deferred, and a token that may be revoked. */
-async function newTarget() {
-  const slug = `app${serial++}`
-  const domain = `${slug}.test` // apps of one domain share its keys
-  const from = { name: 'Acme', address: `auth@${domain}` }
-  const sender = await newSender(service, slug, { ...testSettings, from, webhookUrl })
-  await store.setWebhookSecret({ app: sender.app.id, sealed: '', oldUntil: 0 }, operator)
-  const key = { domain, selector: 'p1', algorithm: 'ed25519', publicKey: '', sealed: '' } as const
-  await store.addSigningKey({ ...key, app: sender.app.id }, operator)
-  const headers = { authorization: `Bearer ${sender.key}` }
-  const posted = await send(service.apiUrl, JSON.stringify(validBody()), headers)
-  const deferred: DeliveryOutcome = {
-    kind: 'deferred',
-    reply: parseReply('451 later'),
-    relay: 'relay:25',
-    ambiguous: false,
-    waitMs: 600_000,
-  }
-  const request = newId('req', store.now())
-  const refused = { requestId: request, at: store.now(), app: sender.app.id, key: sender.keyId }
-  await store.addRefusals([{ ...refused, code: 'url_not_allowed', issues: [], origin: 'https://a.test' }])
-  const claim = () => store.claimDue({ max: 500, perApp: 500, leases: [] })
-  for (let { claims } = await claim(); claims.length > 0; { claims } = await claim())
-    for (const each of claims) await store.recordOutcome(each, deferred)
-  const token = await store.createToken(
-    {
-      hash: hashToken(newToken()),
-      name: `target ${serial}`,
-      role: 'reader',
-      apps: null,
-      expiresAt: store.now() + 1e6,
-    },
-    operator,
-  )
-  const suppression = await store.setSuppression(
-    {
-      ...{ app: sender.app.id, recipient: store.nameRecipient('ada@example.com' as EmailAddress) },
-      ...{ destination: 'other', until: store.now() + 1e6 },
-    },
-    operator,
-  )
-  return {
-    suppression: suppression?.id ?? '',
-    app: sender.app,
-    key: sender.keyId,
-    deliveryKey: sender.key,
-    email: posted.headers.get('email-id') ?? '',
-    request,
-    token: token === 'name_taken' ? '' : token.id,
-    ...(await newPerson(service)),
-  }
-}
-type Target = Awaited<ReturnType<typeof newTarget>>
-
-const settings = { name: testSettings.name, from: testSettings.from }
-
-const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
-  'app.put': () => settings,
-  'app.change': () => ({ supportContact: 'help@acme.test' }),
-  'app.check_link': () => ({ url: 'https://app.acme.test/?token=x' }),
-  'app.preview': () => ({ type: 'magic_link' }),
-  'app.test_email': () => ({ to: 'someone@example.com' }),
-  'key.create': () => ({ name: `key ${serial++}` }),
-  'key.find': ({ deliveryKey }) => ({ key: deliveryKey }),
-  'key.change': () => ({ name: `key ${serial++}` }),
-  'feedback.read': () => ({ report: 'Subject: nothing', dryRun: true }),
-  'key.replace': () => ({}),
-  'email.find': () => ({ to: 'ada@example.com' }),
-  'email.retry_all': () => ({}),
-  'suppression.find': () => ({ to: 'ada@example.com' }),
-  'suppression.add': ({ app }) => ({ to: 'bob@example.com', app: app.id }),
-  'suppression.clear': () => ({ reason: 'operator' }),
-  'domain.add_key': () => ({ algorithm: 'ed25519' }),
-  'domain.activate_key': () => ({ unchecked: true }),
-  'webhook.secret': () => ({}),
-  'webhook.test': () => ({}),
-  'hook.connect': () => ({}),
-  'hook.check': () => ({}),
-  'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
-  'person.invite': () => ({ name: `invited ${serial++}`, role: 'reader' }),
-  'person.change': () => ({ role: 'operator' }),
-  'person.link': () => ({}),
-}
-
-function requestFor(name: OperationName, target: Target, asId = true) {
-  const { method, path } = findOperation(name)
-  const values: Record<string, string> = {
-    app: asId ? target.app.id : target.app.slug,
-    new: `new${serial++}`,
-    key: target.key,
-    email: target.email,
-    request: target.request,
-    token: target.token,
-    person: target.person,
-    passkey: target.passkey,
-    session: target.session,
-    suppression: target.suppression,
-    selector: 'p1',
-    system: 'kratos',
-  }
-  const body = bodies[name]?.(target)
-  return {
-    line: `${method} ${(name === 'app.put' ? path.replace('{app}', '{new}') : path).replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')}`,
-    ...(body !== undefined && { body }),
-  }
-}
 
 async function run(
   name: OperationName,
@@ -217,46 +30,52 @@ async function run(
   return answer
 }
 
-test('the table of needs names every operation', () => {
-  assert.deepEqual(Object.keys(needs).sort(), [...operationNames].sort())
+test('SECURITY.md shows the roles of every operation as they are', () => {
+  assert.equal(readRolesTable(), renderRolesTable(), 'run "node test/support/roles-table.ts"')
+  const depending = operationNames.filter((name) => {
+    const { outlives } = findOperation(name)
+    return outlives !== always && outlives !== never
+  })
+  assert.deepEqual(Object.keys(freshIf).sort(), depending.sort())
 })
 
-const callers = roles.flatMap((role) =>
-  (['service', 'in scope', 'out of scope'] as const).map((scope) => ({ role, scope })),
-)
+const callers = roles.flatMap((role) => scopes.map((scope) => ({ role, scope, isPerson: false })))
 const isOk = (status: number) => status === 200 || status === 201
 
 /**
  * The role and the app of a target are judged outside the store. Where callers see what is their own, its
  * statements choose, and they differ by engine.
  */
-const judged = operationNames.filter((name) => engine === 'sqlite' || needs[name][1] === 'own')
+const leavesOut = (name: OperationName): boolean =>
+  verdictOf(name, { role: 'admin', scope: "another's app", isPerson: false }) === 'left out'
+const judged = operationNames.filter((name) => engine === 'sqlite' || leavesOut(name))
 
 for (const name of judged) {
-  const [least, whom] = needs[name]
-  test(`${name}: ${least}, ${whom}`, async () => {
-    const elsewhere = await newTarget()
-    for (const { role, scope } of callers) {
-      const target = await newTarget()
+  test(`${name}: every role, for its own app, another's and the whole service`, async () => {
+    const elsewhere = await newTarget(service)
+    for (const caller of callers) {
+      const { role, scope } = caller
+      const target = await newTarget(service)
       const apps: Record<typeof scope, AppId[] | null> = {
-        service: null,
-        'in scope': [target.app.id],
-        'out of scope': [elsewhere.app.id],
+        'own app': [target.app.id],
+        "another's app": [elsewhere.app.id],
+        'whole service': null,
       }
       const token = await newManagementToken(service, role, apps[scope])
       const answer = await run(name, target, token)
-      const expected = expectedOf(name, role, scope)
+      const verdict = verdictOf(name, caller)
       const cell = `${name} for ${role}, ${scope}: ${answer.text}`
-      if (expected === 'ok') assert.ok(isOk(answer.status), cell)
-      else assert.equal(answer.status, expected, cell)
+      if (verdict === 'forbidden') assert.equal(answer.status, 403, cell)
+      else if (verdict === 'absent') assert.equal(answer.status, 404, cell)
+      else assert.ok(isOk(answer.status), cell)
       if (answer.status === 404) await assertLikeAbsent(name, target, { token, answer })
-      if (whom === 'own' && scope === 'out of scope' && isOk(answer.status))
+      if (verdict === 'left out')
         assert.ok(!answer.text.includes(target.app.id), `${cell} names an app outside its scope`)
     }
   })
 
   test(`${name}: no token, or none that holds`, async () => {
-    const target = await newTarget()
+    const target = await newTarget(service)
     const revoked = newToken()
     const wanted = {
       hash: hashToken(revoked),
@@ -282,21 +101,6 @@ for (const name of judged) {
       assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer/)
     }
   })
-}
-
-/** The status, or `ok`. */
-function expectedOf(
-  name: OperationName,
-  role: Role,
-  scope: 'service' | 'in scope' | 'out of scope',
-): number | 'ok' {
-  const [least, whom] = needs[name]
-  if (roles.indexOf(role) < roles.indexOf(least)) return 403
-  if (whom === 'person') return 404
-  if (whom === 'service') return scope === 'service' ? 'ok' : 403
-  if (whom === 'app' && scope === 'out of scope') return 404
-  if (name === 'audit.list' && scope === 'service' && role !== 'admin') return 403 // of the whole service
-  return 'ok'
 }
 
 /** The answer for what is out of scope is that for what does not exist, byte for byte. */
@@ -332,7 +136,7 @@ test('checks that ran are in the audit', async () => {
 })
 
 test('an operator of an app may not change its sender or its limits', async () => {
-  const { app } = await newTarget()
+  const { app } = await newTarget(service)
   const token = await newManagementToken(service, 'operator', [app.id])
   for (const body of [
     { from: { address: 'other@example.com' } },
@@ -349,7 +153,7 @@ test('an operator of an app may not change its sender or its limits', async () =
 })
 
 test('filters by an app or key out of scope answer like those by none', async () => {
-  const [own, foreign] = [await newTarget(), await newTarget()]
+  const [own, foreign] = [await newTarget(service), await newTarget(service)]
   const token = await newManagementToken(service, 'admin', [own.app.id])
   for (const path of [
     `/v1/emails?app=${foreign.app.slug}`,
@@ -368,7 +172,7 @@ test('filters by an app or key out of scope answer like those by none', async ()
 })
 
 test('suppressions for all apps are an admin’s of the whole service; others neither see nor change them', async () => {
-  const { app } = await newTarget()
+  const { app } = await newTarget(service)
   const body = { to: 'eve@gmail.com' }
   const token = (role: Role, apps: AppId[] | null) => newManagementToken(service, role, apps)
   const [admin, operates, scoped] = [

@@ -84,7 +84,10 @@ export function newVisitor(service: TestService, signed: Signed | readonly Signe
   }
   return {
     get: (path: string, more: Record<string, string> = {}) =>
-      fetch(`${base}${path}`, { headers: { ...headersOf(), ...more }, redirect: 'manual' }),
+      fetch(`${base}${path}`, {
+        headers: { ...headersOf(), 'sec-fetch-site': 'same-origin', ...more },
+        redirect: 'manual',
+      }),
     post: (path: string, fields: Record<string, string> = {}, more: Record<string, string> = {}) =>
       fetch(`${base}${path}`, {
         method: 'POST',

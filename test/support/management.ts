@@ -89,7 +89,7 @@ export async function newManagementToken(
   return token
 }
 
-/** A person with a passkey and a session, made directly in the store. */
+/** A person with a passkey, a session and an open link, made directly in the store. */
 export async function newPerson({ store }: Pick<TestService, 'store'>) {
   const person = await store.createPerson(
     { name: `person ${serial++}`, role: 'reader', apps: null },
@@ -108,6 +108,8 @@ export async function newPerson({ store }: Pick<TestService, 'store'>) {
     ...{ hash: hashSessionSecret(secret), agent: 'test', requestId: newId('req', 0) },
   })
   if (session === null) throw new Error('no session began')
+  const open = { hash: hashSignInCode(newSignInCode()), person: person.id, expiresAt: store.now() + 60_000 }
+  await store.createSignInCode(open, operator)
   return { person: person.id, passkey, session: session.id, secret }
 }
 

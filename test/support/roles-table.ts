@@ -1,0 +1,97 @@
+/**
+ * The verdict of every operation for every role and scope, generated from the operations. Tests hold the API,
+ * the console and the command line against it, and SECURITY.md shows it:
+ * `node test/support/roles-table.ts` writes it there.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { isAtLeast, type Role, roles } from '../../src/domain/operator/management-token.ts'
+import { always, never } from '../../src/management/operation/operation.ts'
+import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
+
+/** An access to one app meets that app, or another one; an access to the whole service meets any. */
+export const scopes = ['own app', "another's app", 'whole service'] as const
+export type Scope = (typeof scopes)[number]
+
+/** `absent`: as if there were no such thing. `left out`: done, but only with what is its own. */
+export type Verdict = 'allowed' | 'forbidden' | 'absent' | 'left out'
+
+/** Verdicts that depend on the input, so that a definition does not say them. */
+const byInput: Partial<
+  Record<OperationName, { readonly names?: 'app'; readonly inAll?: Role; readonly of?: 'person' }>
+> = {
+  'key.find': { names: 'app' },
+  'suppression.add': { names: 'app' },
+  'audit.list': { inAll: 'admin' },
+  'account.remove_passkey': { of: 'person' },
+}
+
+/** In which cases an operation needs a fresh sign-in, if neither always nor never. */
+export const freshIf: Partial<Record<OperationName, string>> = {
+  'app.change': 'if mail, links or data go elsewhere, or the app is enabled',
+  'key.change': 'if the key works longer',
+  'person.change': 'unless it only disables',
+}
+
+export function verdictOf(
+  name: OperationName,
+  { role, scope, isPerson }: { readonly role: Role; readonly scope: Scope; readonly isPerson: boolean },
+): Verdict {
+  const { role: least, target, wholeService } = findOperation(name)
+  const { names, inAll = least, of } = byInput[name] ?? {}
+  if (!isAtLeast(role, least)) return 'forbidden'
+  if (of === 'person' && !isPerson) return 'absent'
+  if (scope === 'whole service') return isAtLeast(role, inAll) ? 'allowed' : 'forbidden'
+  if (wholeService) return 'forbidden'
+  if (scope === 'own app') return 'allowed'
+  return target !== 'none' || names !== undefined || of === 'person' ? 'absent' : 'left out'
+}
+
+const words: Readonly<Record<Verdict, string>> = {
+  allowed: 'yes',
+  forbidden: '403',
+  absent: '404',
+  'left out': 'left out',
+}
+
+/** The verdict for the least role, and from which role on it is another one. */
+function describeScope(name: OperationName, scope: Scope): string {
+  const { role: least } = findOperation(name)
+  const cells = roles
+    .filter((role) => isAtLeast(role, least))
+    .map((role) => ({ role, word: words[verdictOf(name, { role, scope, isPerson: true })] }))
+  const [first] = cells
+  const later = cells.find(({ word }) => word !== first?.word)
+  return later === undefined ? (first?.word ?? '') : `${first?.word}; ${later.role}: ${later.word}`
+}
+
+function describeFresh(name: OperationName): string {
+  const { outlives } = findOperation(name)
+  if (outlives === never) return 'no'
+  return outlives === always ? 'yes' : (freshIf[name] ?? 'undeclared')
+}
+
+const heads = ['operations', 'least role', ...scopes, 'needs a fresh sign-in']
+
+/** Operations that are alike share a row. */
+export function renderRolesTable(): string {
+  const rows = new Map<string, OperationName[]>()
+  for (const name of operationNames) {
+    const cells = [
+      findOperation(name).role,
+      ...scopes.map((scope) => describeScope(name, scope)),
+      describeFresh(name),
+    ].join(' | ')
+    rows.set(cells, [...(rows.get(cells) ?? []), name])
+  }
+  const lines = [...rows].map(
+    ([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${cells} |`,
+  )
+  return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...lines].join('\n')
+}
+
+const security = new URL('../../SECURITY.md', import.meta.url)
+const shown = /^\| operations \|.*(?:\n\|.*)*/m
+
+export const readRolesTable = (): string => shown.exec(readFileSync(security, 'utf8'))?.[0] ?? ''
+
+if (import.meta.main) writeFileSync(security, readFileSync(security, 'utf8').replace(shown, renderRolesTable))
