@@ -92,17 +92,24 @@ function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] 
 
 // The same holds for a `due_at` further ahead than the longest wait.
 function queueDeferred(tx: WriteTransaction): void {
+  // Two ranges of the index: with one condition for both, each claim would read all mail that is not due.
+  const part = (where: string) =>
+    `select email_id from (select email_id from queue where state = 'deferred' and ${where} order by due_at limit ${stepMax})`
   tx.sql(
-    `update queue set state = 'queued' where email_id in
-       (select email_id from queue where state = 'deferred' and (due_at <= ? or due_at > ?) order by due_at limit ?)`,
-  ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs, stepMax)
+    `update queue set state = 'queued' where email_id in (${part('due_at <= ?')} union all ${part('due_at > ?')})`,
+  ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs)
 }
 
+/** The oldest one of an active app: the apps that have any, and the first one of each. */
 function findSuspect(tx: WriteTransaction): EmailId | null {
+  const suspects = `queue where ${queueParts.suspect}`
   const row = tx
     .sql(
-      `select email_id from queue join app using (app_id)
-       where ${queueParts.suspect} and app.status = 'active' order by email_id limit 1`,
+      `with recursive owner(app_id) as (
+         select (select min(app_id) from ${suspects}) union all
+         select (select min(app_id) from ${suspects} and app_id > owner.app_id) from owner where owner.app_id is not null)
+       select (select min(email_id) from ${suspects} and queue.app_id = owner.app_id) as email_id
+       from owner join app using (app_id) where app.status = 'active' order by email_id limit 1`,
     )
     .get()
   return row === undefined ? null : (row.email_id as EmailId)
