@@ -17,9 +17,11 @@ export class HttpClient {
     socket.once('close', () => this.#onStatus('closed'))
   }
 
-  static open(port: number): Promise<HttpClient> {
+  /** @param from the address of this machine that the connection comes from */
+  static open(port: number, from = '127.0.0.1'): Promise<HttpClient> {
     return new Promise((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => resolve(new HttpClient(socket)))
+      const address = { port, host: '127.0.0.1', localAddress: from }
+      const socket = connect(address, () => resolve(new HttpClient(socket)))
       socket.once('error', reject)
     })
   }

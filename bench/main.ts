@@ -1,7 +1,12 @@
-/** `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). */
+/**
+ * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). `noise` takes
+ * `--only CASE,…` and `--engine sqlite|postgresql`.
+ */
+import { parseArgs } from 'node:util'
 import type { Scope } from '../test/support/temporary.ts'
 
-type Suite = { readonly run: (scope: Scope) => Promise<void> }
+export type Choice = { readonly only?: string | undefined; readonly engine?: string | undefined }
+type Suite = { readonly run: (scope: Scope, choice: Choice) => Promise<void> }
 
 const suites: Record<string, () => Promise<Suite>> = {
   accept: () => import('./accept.ts'),
@@ -17,6 +22,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   feedback: () => import('./feedback.ts'),
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
+  noise: () => import('./noise.ts'),
   relays: () => import('./relays.ts'),
   signing: () => import('./signing.ts'),
   profile: () => import('./profile.ts'),
@@ -38,7 +44,10 @@ const usual = [
   'relays',
 ]
 
-const names = process.argv.slice(2)
+const { positionals: names, values: choice } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: 'string' }, engine: { type: 'string' } },
+})
 const unknown = names.find((name) => !(name in suites))
 if (unknown !== undefined) {
   console.error(`bench: unknown benchmark "${unknown}". Benchmarks: ${Object.keys(suites).join(', ')}`)
@@ -49,7 +58,7 @@ for (const name of names.length === 0 ? usual : names) {
   const ends: (() => unknown)[] = []
   const suite = await suites[name]?.()
   try {
-    await suite?.run({ after: (end) => void ends.push(end) })
+    await suite?.run({ after: (end) => void ends.push(end) }, choice)
   } finally {
     for (const end of ends) await end()
   }

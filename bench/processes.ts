@@ -190,9 +190,18 @@ export async function readMetric(ops: string, name: string): Promise<number> {
   return Number(line?.slice(name.length))
 }
 
+/** The file and the first argument of the `postern` command of a checkout. */
+export const programOf = ({ root }: Checkout): readonly [string, string] => [
+  process.execPath,
+  fileURLToPath(new URL('bin/postern.js', root)),
+]
+
 /** Starts `postern serve` as a process of its own. */
-export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
-  const program = [process.execPath, fileURLToPath(new URL('bin/postern.js', bed.checkout.root))]
-  const running = await spawnServe(scope, { ...bed.env, ...more }, { program })
+export async function startPostern(
+  scope: Scope,
+  bed: Pick<Bed, 'checkout' | 'env'>,
+  more: Variables = {},
+): Promise<BenchedService> {
+  const running = await spawnServe(scope, { ...bed.env, ...more }, { program: programOf(bed.checkout) })
   return { ...running, port: Number(new URL(running.api ?? 'http://none:1').port) }
 }

@@ -1,7 +1,7 @@
 /**
  * An SMTP server that takes every email and keeps none, as a process of its own, so that only the sender
- * is measured. It records when it answered 250 for each numbered recipient (`person7@…`). With the argument
- * `smtps` it speaks TLS.
+ * is measured. It records when it answered 250 for each numbered recipient (`person7@…`), and knows no
+ * recipient whose name begins with `dead`. With the argument `smtps` it speaks TLS.
  */
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -33,6 +33,11 @@ function serve(socket: Socket): void {
   let pending: Buffer = Buffer.alloc(0)
   let inData = false
   let recipient = -1
+  let isDead = false
+  const answer = (verb: string) => {
+    if (isDead && verb === 'RCPT') return '550 5.1.1 no such mailbox'
+    return isDead && verb === 'DATA' ? '554 5.5.1 no valid recipient' : (replies[verb] ?? '500 5.5.2 what?')
+  }
   const take = () => {
     state.taken.push([recipient, monotonicMs()])
     socket.write('250 2.0.0 taken\r\n')
@@ -53,9 +58,12 @@ function serve(socket: Socket): void {
         continue
       }
       const verb = line.slice(0, 4).toUpperCase()
-      if (verb === 'RCPT') recipient = Number(/<person(\d+)@/.exec(line)?.[1] ?? -1)
-      inData = verb === 'DATA'
-      socket.write(`${replies[verb] ?? '500 5.5.2 what?'}\r\n`)
+      if (verb === 'RCPT') {
+        recipient = Number(/<person(\d+)@/.exec(line)?.[1] ?? -1)
+        isDead = line.includes('<dead')
+      }
+      inData = verb === 'DATA' && !isDead
+      socket.write(`${answer(verb)}\r\n`)
     }
   })
 }
