@@ -250,6 +250,18 @@ test('only config and main.ts know the environment', () => {
   }
 })
 
+test('commands write by their output alone, and only main.ts writes to the terminal', () => {
+  const writes = /\bconsole\.\w+\(|process\.std(?:out|err)|\bwriteSync\(|fs\.write/
+  const allowed: Readonly<Record<string, RegExp>> = {
+    'src/main.ts':
+      /console\.error\(\s*toPrintable\(|\(text\) => console\.(?:log|error)\(text\)|output: process\.stderr/g,
+    // The database itself, into a file or a pipe.
+    'src/cli/backup.ts': /process\.stdout\.isTTY|'-' \? process\.stdout :/g,
+  }
+  for (const file of sources.filter((name) => name.startsWith('src/') && !/browser\/|\.test\.ts$/.test(name)))
+    assert.doesNotMatch(read(file).replace(allowed[file] ?? /$^/, ''), writes, file)
+})
+
 test('files have at most 300 lines, tests 500, migrations aside', () => {
   for (const file of sources) {
     const lines = read(file).split('\n').length - 1

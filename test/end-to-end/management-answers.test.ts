@@ -247,7 +247,7 @@ test('all suppressions that match are cleared by one request, however many steps
   for (let n = 0; n < suppressionsMany; n += 100)
     await Promise.all(Array.from({ length: 100 }, (_, i) => suppress(n + i)))
   const { body } = await post('/v1/suppressions/clear', { app: 'cleared' })
-  assert.deepEqual(body, { removed: suppressionsMany, complete: true })
+  assert.deepEqual(body, { removed: suppressionsMany, next: null })
   assert.deepEqual(await store.listSuppressions({ apps: [app.id], limit: 1 }), { items: [], next: null })
 })
 
