@@ -33,7 +33,7 @@ async function places(t: Scope): Promise<Places & { ring: ReturnType<typeof newR
   const secrets = { POSTERN_SECRET_KEYS: formatKeyRing(ring) }
   const url = await postgresUrl(t)
   const [targetFile, path] = [join(folder, 'target'), join(folder, 'postern.db')]
-  writeFileSync(targetFile, `${url}\n`)
+  writeFileSync(targetFile, `${url}\n`, { mode: 0o600 })
   const from = { ...secrets, POSTERN_DATABASE_URL: `sqlite:${path}` }
   return { from, to: { ...secrets, POSTERN_DATABASE_URL: url }, targetFile, path, ring }
 }
