@@ -80,6 +80,7 @@ test('an address is read with brackets, port and zone, and other text is one cli
       '1.2.3.4:5:6',
       '[::1',
       '[::1]x',
+      '::1]/[',
       '1.2.3.4::',
     ],
     ...['9'.repeat(9000), `${'1:'.repeat(4000)}1`],

@@ -1,7 +1,7 @@
 /**
  * Which connections of a listener stay open: the one policy of all listeners.
  *
- * - There is a limit for all connections, and each network of a client has a share of it (`listNetworks`), so
+ * - There is a limit for all connections, and each network of a client has a share of it (`listShares`), so
  *   that no stranger holds the connections of others.
  * - A connection is idle while it has no work: no request whose header has arrived, no message. One that
  *   sends a header byte by byte is idle.
@@ -9,7 +9,7 @@
  *   idle, the new one is refused.
  * - A reverse proxy carries the connections of all clients, so only the limit of all applies to it.
  */
-import { listNetworks } from './client-network.ts'
+import { listShares } from './client-network.ts'
 
 type Group = {
   readonly name: string
@@ -25,15 +25,13 @@ type Entry = { readonly groups: readonly Group[]; readonly close: () => void; wo
 export class ConnectionLimits<Connection extends object> {
   readonly #max: number
   readonly #isProxy: (address: string) => boolean
-  readonly #all: Group
-  readonly #networks = new Map<string, Group>()
+  readonly #groups = new Map<string, Group>()
   readonly #entries = new Map<object, Entry>()
 
   /** @param isProxy whether an address may be that of a reverse proxy */
   constructor(max: number, isProxy: (address: string) => boolean) {
     this.#max = max
     this.#isProxy = isProxy
-    this.#all = { name: 'all', limit: max, size: 0, idle: new Set() }
   }
 
   /** False if the connection is refused. It is idle at first. */
@@ -49,7 +47,7 @@ export class ConnectionLimits<Connection extends object> {
       closeIdle()
     }
     for (const group of groups) {
-      if (group !== this.#all) this.#networks.set(group.name, group)
+      this.#groups.set(group.name, group)
       group.size += 1
       group.idle.add(connection)
     }
@@ -65,7 +63,7 @@ export class ConnectionLimits<Connection extends object> {
     for (const group of entry.groups) {
       group.idle.delete(connection)
       group.size -= 1
-      if (group.size === 0) this.#networks.delete(group.name)
+      if (group.size === 0) this.#groups.delete(group.name)
     }
   }
 
@@ -85,11 +83,9 @@ export class ConnectionLimits<Connection extends object> {
   }
 
   #findGroups(address: string): Group[] {
-    if (this.#isProxy(address)) return [this.#all]
-    const networks = listNetworks(address).map(({ name, share }): Group => {
+    return listShares(address, this.#isProxy).map(({ name, share }) => {
       const limit = Math.max(1, Math.floor(this.#max * share))
-      return this.#networks.get(name) ?? { name, limit, size: 0, idle: new Set() }
+      return this.#groups.get(name) ?? { name, limit, size: 0, idle: new Set() }
     })
-    return [...networks, this.#all]
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Keeps the reading of reports to a rate: anybody may send mail to the bounce address, and to read it takes
  * the processor from requests for emails. Bytes are charged as they come, for all clients together and for
- * each network of a client its share (`listNetworks`); a new message has to wait until they are paid.
+ * each network of a client its share (`listShares`); a new message has to wait until they are paid.
  */
-import { listNetworks } from '../domain/client-network.ts'
+import { listShares } from '../domain/client-network.ts'
 import { LruMap } from '../domain/lru-map.ts'
 
 /**
@@ -32,7 +32,9 @@ export class ReportRates {
   /** Whether a client may send a message now. */
   mayBegin(address: string): boolean {
     const now = this.#now()
-    return this.#listBuckets(address).every(({ name }) => (this.#paidAt.get(name) ?? 0) - now <= burstMs)
+    return listShares(address, this.#isProxy).every(
+      ({ name }) => (this.#paidAt.get(name) ?? 0) - now <= burstMs,
+    )
   }
 
   /**
@@ -42,15 +44,11 @@ export class ReportRates {
   charge(address: string, bytes: number): boolean {
     const now = this.#now()
     let isWithin = true
-    for (const { name, share } of this.#listBuckets(address)) {
+    for (const { name, share } of listShares(address, this.#isProxy)) {
       const paidAt = Math.max(now, this.#paidAt.get(name) ?? 0) + (bytes + pieceBytes) / (bytesPerMs * share)
       this.#paidAt.set(name, paidAt)
       if (paidAt - now > 2 * burstMs) isWithin = false
     }
     return isWithin
-  }
-
-  #listBuckets(address: string): readonly { readonly name: string; readonly share: number }[] {
-    return [...(this.#isProxy(address) ? [] : listNetworks(address)), { name: 'all', share: 1 }]
   }
 }

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
-import { isPrivateNetwork, listNetworks, toClientAddress } from '../../domain/client-network.ts'
+import { isPrivateNetwork, listShares, toClientAddress } from '../../domain/client-network.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { OperationError } from '../../management/operation/result.ts'
 
@@ -66,7 +66,7 @@ type ClientRates = {
 
 /**
  * A rate for each client, one for all of them together, and for each network of a client its share of that
- * (`listNetworks`). A refusal charges none of them.
+ * (`listShares`). A refusal charges none of them.
  */
 export function newClientRates({
   ofClient,
@@ -76,12 +76,11 @@ export function newClientRates({
   // Only what the rate of all admits is kept, so no flood of networks pushes out a bucket that is in use.
   const arrivals = new LruMap<string, number>(bucketsKept)
   return (request) => {
-    const [client, ...larger] = listNetworks(identifyClient(request, isProxy))
-    const limits = [
-      { bucket: client?.name ?? '', limit: ofClient },
-      ...larger.map(({ name, share }) => ({ bucket: name, limit: takeShare(ofAll, share) })),
-      { bucket: 'all', limit: ofAll },
-    ]
+    const shares = listShares(identifyClient(request, isProxy), () => false)
+    const limits = shares.map(({ name, share }, at) => ({
+      bucket: name,
+      limit: at === 0 ? ofClient : takeShare(ofAll, share),
+    }))
     const now = nowUs()
     const charged = limits.map(({ bucket, limit }) => ({
       bucket,
