@@ -5,7 +5,7 @@
  */
 
 /**
- * Lines that are read: 512 KiB of half a million short lines would take 20 ms. The fields stand in front of
+ * Lines that are read: 512 KiB may be half a million of them. The fields stand in front of
  * the returned email, and a report of 512 KiB in lines of base64 has 7,000.
  */
 const linesMax = 20_000

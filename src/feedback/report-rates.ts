@@ -6,14 +6,11 @@
 import { listShares } from '../domain/client-network.ts'
 import { LruMap } from '../domain/lru-map.ts'
 
-/**
- * For all together. A megabyte takes 10 to 20 ms of the processor, so this is less than a tenth of it.
- * Reports have some 5 KB: these are 800 a second.
- */
+/** For all together. Reports have some 5 KB: these are 800 a second. */
 const bytesPerMs = 4 * 1024
 /** Milliseconds of the rate that may be used at once. */
 const burstMs = 4000
-/** A piece of a message costs this many bytes more: 10 µs. */
+/** A piece of a message costs as much as this many bytes more. */
 const pieceBytes = 512
 const bucketsKept = 10_000
 

@@ -131,7 +131,7 @@ type Definition<
    * Then a session must be fresh: a stolen one must not become more. A change that only takes away does not.
    */
   outlives(input: Input<Path, Query, Body>, target: Targets[Kind]): boolean
-  /** Whether it only takes access away, for which the audit of a day has a reserve. */
+  /** Whether it only takes access away, which the bound of the audit never refuses. */
   takesAway(input: Input<Path, Query, Body>): boolean
   /** Whether it keeps the store or DNS busy for seconds: each actor has one at a time, on each app. */
   readonly costly: boolean

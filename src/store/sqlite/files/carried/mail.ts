@@ -1,6 +1,6 @@
 /**
- * Suppressions, emails, webhooks, counts and the audit: rows are carried over by statements that read and
- * write one row after the other, so that memory is bounded, whatever the size of the tables.
+ * Suppressions, emails, webhooks, counts and the audit. These tables may be large, so SQLite carries their
+ * rows over, and none passes through this process.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { type Carried, change, count, type Databases, isOfApp, type Kind, listColumns } from './kind.ts'
