@@ -2,85 +2,73 @@
  * Finds what is known of an email where a server writes it in base64, base64url or hexadecimal digits, alone
  * or within a longer text. Such a run is hidden as a whole.
  */
-import { findAll, isJoined, type Letters, toSpan } from './letters.ts'
+import { decodeText, findAll } from './letters.ts'
 import type { Mark, Span } from './spans.ts'
 
 export type Value = { readonly value: string; readonly mark: Mark }
+type Wanted = { readonly bytes: string; readonly mark: Mark }
 
-/** A value in an encoding. */
-type Pattern = { readonly text: string; readonly isHex: boolean; readonly mark: Mark }
+/** Fewer bytes occur by chance. */
+const bytesMin = 3
+/** So many bytes in a row are enough of a longer value, as a server may cut it. */
+const sharedMin = 8
 
-/** Eight bytes of a value: 10 whole characters of base64, 16 of hexadecimal digits. */
-const sizes = { base64: 10, hex: 16 } as const
-/** Three bytes, in base64 and hexadecimal digits; fewer occur by chance. */
-const lengthMin = { base64: 4, hex: 6 } as const
+export function findEncoded(line: string, values: readonly Value[]): Span[] {
+  const wanted = values
+    .map(({ value, mark }) => ({ bytes: toBytes(Buffer.from(value)), mark }))
+    .filter(({ bytes }) => bytes.length >= bytesMin)
+  const { text, starts, ends } = decodeText(line)
+  const escaped = text === line ? [] : findIn(text, wanted)
+  return [
+    ...findIn(line, wanted),
+    ...escaped.map(({ from, to, mark }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0, mark })),
+  ]
+}
 
-export function findEncoded(readings: readonly Letters[], line: string, values: readonly Value[]): Span[] {
-  const patterns = values.flatMap(({ value, mark }) => encode(value, mark))
-  return [true, false].flatMap((isHex) => {
-    const size = isHex ? sizes.hex : sizes.base64
-    const wanted = patterns.filter((pattern) => pattern.isHex === isHex)
-    const short = wanted.filter(({ text }) => text.length <= size)
-    const long = wanted.filter(({ text }) => text.length > size)
-    return readings.flatMap((letters) => {
-      const read = isHex ? letters.text : letters.cased
-      const found = [
-        ...short.flatMap(({ text, mark }) =>
-          findAll(read, text).map((at) => ({ at, size: text.length, mark })),
-        ),
-        ...findShared(read, long, size),
-      ]
-      return toRuns(letters, line, found)
-    })
+/** A byte is a character, and capitals are small letters, as servers write addresses and codes in either. */
+const toBytes = (bytes: Buffer): string => bytes.toString('latin1').toLowerCase()
+
+const findIn = (text: string, wanted: readonly Wanted[]): Span[] => [
+  ...findBase64(text, wanted),
+  ...findHex(text, wanted),
+]
+
+/** Four characters are three bytes, and a value may begin at any character: the text is read with each offset. */
+function findBase64(text: string, wanted: readonly Wanted[]): Span[] {
+  const digits = text.replace(/[^\w+/-]/g, 'A')
+  const size = 4 * Math.ceil((text.length + 3) / 4)
+  const all = [0, 1, 2, 3].map((offset) => 'A'.repeat(offset) + digits.padEnd(size - offset, 'A')).join('')
+  return findQuoted(toBytes(Buffer.from(all, 'base64')), wanted).map(({ at, mark }) => {
+    const place = Math.floor((at * 4) / 3)
+    let from = (place % size) - Math.floor(place / size)
+    let to = from + 1
+    while (/[\w+/-]/.test(text[from - 1] ?? '')) from--
+    while (/[\w+/=-]/.test(text[to] ?? '')) to++
+    return { from, to, mark }
   })
 }
 
-function encode(value: string, mark: Mark): Pattern[] {
-  const hex = { text: Buffer.from(value).toString('hex'), isHex: true, mark }
-  const base64 = ([0, 1, 2] as const).map((offset) => ({ text: encodeAt(value, offset), isHex: false, mark }))
-  return [hex, ...base64].filter(
-    ({ text, isHex }) => text.length >= (isHex ? lengthMin.hex : lengthMin.base64),
-  )
+const hex = /[\da-f]{2}(?:[ :-]?[\da-f]{2}){2,}[\da-f]?/gi
+
+function findHex(text: string, wanted: readonly Wanted[]): Span[] {
+  return Array.from(text.matchAll(hex)).flatMap(({ 0: run, index }) => {
+    const digits = run.replace(/[ :-]/g, '')
+    return [digits, digits.slice(1)]
+      .flatMap((each) => findQuoted(toBytes(Buffer.from(each, 'hex')), wanted))
+      .map(({ mark }): Span => ({ from: index, to: index + run.length, mark }))
+  })
 }
 
-/** The base64 characters of a value that depend on it alone, when so many bytes are in front of it. */
-function encodeAt(value: string, offset: 0 | 1 | 2): string {
-  const text = Buffer.from('\0'.repeat(offset) + value).toString('base64')
-  const missing = text.endsWith('==') ? 3 : text.endsWith('=') ? 2 : 0
-  return text.slice(offset === 0 ? 0 : offset + 1, text.length - missing).replace(/[+/]/g, '')
-}
+type Place = { readonly at: number; readonly mark: Mark }
 
-type Found = { readonly at: number; readonly size: number; readonly mark: Mark }
-
-/** The places where so many characters in a row are those of a pattern. */
-function findShared(read: string, patterns: readonly Pattern[], size: number): Found[] {
-  const all = patterns.map(({ text }) => text).join(' ')
-  const found: Found[] = []
-  for (let at = 0; at + size <= read.length; at++) {
-    const shared = read.slice(at, at + size)
-    if (!all.includes(shared)) continue
-    const mark = patterns.find(({ text }) => text.includes(shared))?.mark
-    if (mark !== undefined) found.push({ at, size, mark })
-  }
-  return found
-}
-
-/** Each place is hidden with the whole run that it is in, and a run once for each mark. */
-function toRuns(letters: Letters, line: string, found: readonly Found[]): Span[] {
-  const shown = new Map<Mark, number>()
-  const spans: Span[] = []
-  for (const { at, size, mark } of found.toSorted((a, b) => a.at - b.at)) {
-    if ((letters.starts[at] ?? 0) < (shown.get(mark) ?? 0) || !isJoined(letters, at, size, true)) continue
-    const span = wholeRun(line, toSpan(letters, at, size, mark))
-    shown.set(mark, span.to)
-    spans.push(span)
-  }
-  return spans
-}
-
-function wholeRun(line: string, { from, to, mark }: Span): Span {
-  let [begin, end] = [from, to]
-  while (begin > 0 && /[\w+/-]/.test(line[begin - 1] ?? '')) begin--
-  while (end < line.length && /[\w+/=-]/.test(line[end] ?? '')) end++
-  return { from: begin, to: end, mark }
+/** Where the values are in the bytes that were read, whole or cut. */
+function findQuoted(read: string, wanted: readonly Wanted[]): Place[] {
+  const whole = wanted.flatMap(({ bytes, mark }) => findAll(read, bytes).map((at) => ({ at, mark })))
+  const cut: Place[] = []
+  for (const { 0: run, index } of read.matchAll(/[ -~]{8,}/g))
+    for (let at = 0; at + sharedMin <= run.length; at++) {
+      const part = run.slice(at, at + sharedMin)
+      for (const { bytes, mark } of wanted) if (bytes.includes(part)) cut.push({ at: index + at, mark })
+    }
+  return [...whole, ...cut]
 }

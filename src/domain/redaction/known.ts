@@ -28,10 +28,9 @@ export function readLine(line: string, lineCode: string | null): Readings {
   return { plain, forWords, forCodes: [...forWords, ...withoutTags] }
 }
 
-/** Shorter words occur in ordinary sentences, so they stay. A letter of another script counts as two. */
-const wordMin = 3
-const weigh = (word: string): number =>
-  [...word].reduce((sum, each) => sum + (/[\p{Script=Latin}\p{N}]/u.test(each) ? 1 : 2), 0)
+/** Shorter words occur in ordinary sentences, so they stay; of another script, two letters are a word. */
+const isFindable = (word: string): boolean =>
+  word.length > 2 || (word.length === 2 && !/^[\p{Script=Latin}\p{N}]+$/u.test(word))
 /** Their words have no spaces between, or endings that are written to them. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u
 /** A shorter value is not looked for across a space: two words of a sentence could be it. */
@@ -66,26 +65,20 @@ export function findEmail(readings: Readings, line: string, email: EmailContent)
     ...tokens,
     ...findLink(readings, line, { url: email.url, tokens }),
     ...(email.code === undefined ? [] : findCode(readings, email.code)),
-    ...findEncoded(readings.forWords, line, listValues(email, token)),
+    ...findEncoded(line, listValues(email, token)),
   ]
 }
 
-/** The values that are looked for in other encodings; addresses and codes in any case that servers write. */
-function listValues(
-  { to, url, code = '', organisationName, inviterName }: EmailContent,
-  token: string,
-): Value[] {
-  const local = to.slice(0, to.lastIndexOf('@'))
-  const cased = (mark: Mark, ...values: readonly string[]) =>
-    [...new Set(values)].map((value) => ({ value, mark }))
-  return [
-    ...cased('<address>', to, local, to.toLowerCase(), local.toLowerCase()),
-    ...cased('<name>', organisationName ?? '', inviterName ?? ''),
-    ...cased('<token>', token),
-    ...cased('<link>', url),
-    ...cased('<code>', code, code.toLowerCase(), code.toUpperCase()),
-  ]
-}
+/** The values that are looked for in other encodings. */
+const listValues = (email: EmailContent, token: string): Value[] => [
+  { value: email.to.slice(0, email.to.lastIndexOf('@')), mark: '<address>' },
+  { value: email.to, mark: '<address>' },
+  { value: email.organisationName ?? '', mark: '<name>' },
+  { value: email.inviterName ?? '', mark: '<name>' },
+  { value: token, mark: '<token>' },
+  { value: email.url, mark: '<link>' },
+  { value: email.code ?? '', mark: '<code>' },
+]
 
 /** Words of two letters that begin sentences of replies. */
 const smallWords = new Set(
@@ -108,19 +101,19 @@ function findShortName(line: string, name: string): Span[] {
 /** An address in its spellings, its local part, and this one without a tag. */
 export function findAddress(readings: Readings, line: string, address: string): Span[] {
   const at = address.lastIndexOf('@')
-  const [local, domain] = [address.slice(0, at), address.slice(at + 1)].map(lettersOf) as [string, string]
+  const local = lettersOf(address.slice(0, at))
+  const untagged = lettersOf(address.split(/[+@]/, 1)[0] ?? '')
+  const alone = [local, untagged].filter((word) => !isOrdinary(word))
+  const cut = alone.flatMap((word) => findCut(readings.plain, line, word))
+  if (!readings.forWords.some(({ text }) => text.includes(untagged))) return cut
   const labels = address
     .slice(at + 1)
     .split('.')
     .map(lettersOf)
+  const domain = labels.join('')
   const whole = [domain, `at${domain}`, `at${labels.join('dot')}`].map((end) => local + end)
-  const untagged = lettersOf(address.split(/[+@]/, 1)[0] ?? '')
-  const alone = [local, untagged].filter((word) => !isOrdinary(word))
   const words = [...whole, domain + local, ...alone]
-  return [
-    ...words.flatMap((word) => findWord(readings, line, { word, mark: '<address>' })),
-    ...alone.flatMap((word) => findCut(readings.plain, line, word)),
-  ]
+  return [...cut, ...words.flatMap((word) => findWord(readings, line, { word, mark: '<address>' }))]
 }
 
 type Wanted = {
@@ -132,7 +125,7 @@ type Wanted = {
 }
 
 function findWord(readings: Readings, line: string, { word, mark, isSpaced = false }: Wanted): Span[] {
-  if (weigh(word) < wordMin) return []
+  if (!isFindable(word)) return []
   const maySpan = isSpaced || word.length >= spacedMin
   return readings.forWords.flatMap((letters) =>
     findAll(letters.text, word)
@@ -238,7 +231,7 @@ export function findSecret(readings: Readings, line: string, secret: string): Sp
     encodeURIComponent(secret),
     new URLSearchParams({ '': secret }).toString().slice(1),
   ]
-  const encoded = findEncoded(readings.forWords, line, [{ value: secret, mark: '<secret>' }])
+  const encoded = findEncoded(line, [{ value: secret, mark: '<secret>' }])
   const spelled = spellings.flatMap((spelling) => {
     const exact = findAll(line, spelling).map(
       (from): Span => ({ from, to: from + spelling.length, mark: '<secret>' }),

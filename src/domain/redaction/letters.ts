@@ -185,8 +185,9 @@ const toText = (point: number): string => (point <= 0x10ffff ? String.fromCodePo
 /** A text with places in the line that it was read from. */
 export type ReadText = Pick<Letters, 'text' | 'starts' | 'ends'>
 
-/** A text with its escapes read, as far as they are text. */
+/** A text with its escapes read, as far as they are text; without places if it has none. */
 export function decodeText(line: string, { skipsTags = false }: Reading = {}): ReadText {
+  if (!/[%=&<\\]/.test(line)) return { text: line, starts: [], ends: [] }
   const read = { text: '', starts: [] as number[], ends: [] as number[] }
   for (let at = 0; at < line.length; ) {
     const special = line[at] === ' ' ? null : readSpecial(line, at, { decodes: true, skipsTags })
