@@ -5,13 +5,13 @@
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { reportMax } from '../domain/bounds.ts'
 import { isPrivateNetwork, toClientAddress } from '../domain/client-network.ts'
 import { ConnectionLimits } from '../domain/connection-limits.ts'
 import { findReferences } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
+import { Turns } from '../domain/turns.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import { readReferences, readReport } from './read-report.ts'
 import { matchReport, noMatch, type ReportDeps, type ReportMatch, recordReport } from './record-report.ts'
@@ -60,7 +60,7 @@ export class BounceListener {
   readonly #refused = new WeakMap<SMTPServerSession, number>()
   readonly #limits: ConnectionLimits<Socket>
   readonly #rates: { readonly ofAnybody: ReportRates; readonly ofReferences: ReportRates }
-  #lastTurn = Promise.resolve()
+  readonly #turns = new Turns()
   /** The socket of each session, by the client's address and port. */
   readonly #sockets = new Map<string, WeakRef<Socket>>()
 
@@ -191,7 +191,7 @@ export class BounceListener {
     if (bytes === null) throw tooLarge
     const sender = envelope.mailFrom === false ? '' : envelope.mailFrom.address
     const delivered = Buffer.concat([Buffer.from(`Return-Path: <${sender}>\r\n`), bytes]) // RFC 5321 §4.4
-    await this.#takeTurn()
+    await this.#turns.next(bytes.length)
     try {
       const { kind } = await recordReport(this.#deps, await this.#read(delivered, to), 'mail')
       if (kind === 'waiting') throw notNow
@@ -208,12 +208,6 @@ export class BounceListener {
     const { store } = this.#deps
     const isKnown = readReferences(mail, to).some((reference) => store.openReference(reference) !== null)
     return isKnown ? matchReport(store, readReport(mail, to)) : noMatch
-  }
-
-  /** One report is read at a time, and requests that have come meanwhile are answered between two. */
-  #takeTurn(): Promise<void> {
-    this.#lastTurn = this.#lastTurn.then(() => nextTurn())
-    return this.#lastTurn
   }
 
   /** Strangers know no address but the bounce address: they do not use up the rate of the others. */

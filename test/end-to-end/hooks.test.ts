@@ -123,6 +123,19 @@ test('who does not prove it is refused by one answer, whatever is wrong, and not
   assert.equal(answer.status, 401)
 })
 
+test('strangers with large bodies wait for each other, and keep nobody else waiting', async () => {
+  let waiting = 15
+  const calls = Array.from({ length: waiting }, async () => {
+    const { status } = await postRaw('/supabase/acme', ' '.repeat(128 * 1024), {})
+    waiting -= 1
+    return status
+  })
+  await Promise.race(calls)
+  assert.equal((await postRaw('/supabase/acme', '{}', {})).status, 401)
+  assert.ok(waiting > 5, String(waiting))
+  assert.deepEqual(new Set(await Promise.all(calls)), new Set([401]))
+})
+
 test('a body that is too large is said to be so, to anybody, and counted', async () => {
   for (const { name, bodyBytesMax } of systems) {
     const answer = await postRaw(`/${name}/acme`, new Uint8Array(bodyBytesMax + 1), {})

@@ -11,6 +11,7 @@ import type { HookHeaders, HookResult, HookSystem } from '../../domain/hooks/hoo
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
 import { parseJson } from '../../domain/request/email-request.ts'
 import { refusals } from '../../domain/request/rejection.ts'
+import { Turns } from '../../domain/turns.ts'
 import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'
@@ -32,10 +33,12 @@ export type HooksDeps = Omit<AcceptDeps, 'store'> &
 type Params = { readonly system: string; readonly slug: string }
 type HookRequest = FastifyRequest<{ Params: Params }>
 
+/** Bodies of auth servers have some 3 KB. Larger ones take turns: their signatures cost more. */
+const smallBytes = 16 * 1024
 const bodyBytesMax = Math.max(...systems.map((system) => system.bodyBytesMax))
 
 export function newHooksListener(deps: HooksDeps): FastifyInstance {
-  const secrets = new HookSecrets(deps.store, deps.ring)
+  const parts = { deps, secrets: new HookSecrets(deps.store, deps.ring), turns: new Turns() }
   const listener = newListener({
     emit: deps.emit,
     isProxy: deps.isProxy,
@@ -49,7 +52,7 @@ export function newHooksListener(deps: HooksDeps): FastifyInstance {
   })
   for (const prefix of new Set([deps.basePath, '']))
     listener.post<{ Params: Params }>(`${prefix}/:system/:slug`, (request, reply) =>
-      answerCall({ deps, secrets }, request, reply),
+      answerCall(parts, request, reply),
     )
   return listener
 }
@@ -65,10 +68,10 @@ function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): Fastif
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Auth servers send POST.' })
 }
 
-type Parts = { readonly deps: HooksDeps; readonly secrets: HookSecrets }
+type Parts = { readonly deps: HooksDeps; readonly secrets: HookSecrets; readonly turns: Turns }
 
 async function answerCall(
-  { deps, secrets }: Parts,
+  { deps, secrets, turns }: Parts,
   request: HookRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -88,6 +91,7 @@ async function answerCall(
     report({ answer: tooLarge, message: null })
     return answer(deps, { system, outcomes: [{ answer: tooLarge, message: null }], reply })
   }
+  if (bytes.length > smallBytes) await turns.next(bytes.length)
   const call = { system, slug, bytes, headers: request.headers as HookHeaders }
   // A secret that was revoked since it was read is forgotten; there may be another one.
   for (let rounds = 0; rounds < 2; rounds++) {
