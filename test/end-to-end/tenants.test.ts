@@ -196,6 +196,10 @@ test('changes by the people of an app that fill the audit are refused for a day;
   assert.ok((await ask(service, `DELETE /v1/keys/${key.body.id}`, { token })).body.revokedAt)
   assert.equal((await patch({ status: 'disabled' })).body.status, 'disabled')
   assert.equal(codesOf(await patch({ status: 'active' })), 'changed_too_often')
+  const retryAll = (by: string) => ask(service, 'POST /v1/emails/retry', { token: by, body: { app: slug } })
+  assert.equal(codesOf(await retryAll(token)), 'changed_too_often')
+  const outsider = (await newApp()).operator
+  assert.equal(codesOf(await retryAll(outsider)), 'not_found', 'others learn nothing about the app')
   const body = { name: 'Whole', from: testSettings.from }
   const put = await ask(service, `PUT /v1/apps/${slug}`, { token: serviceAdmin, body })
   assert.equal(codesOf(put), 'ok', 'an admin of the whole service is not bound')

@@ -15,7 +15,7 @@ import {
 } from '../operations.ts'
 import { type Access, isServiceAdmin } from './access.ts'
 import { checkSchema } from './check-schema.ts'
-import { findTarget } from './find-target.ts'
+import { chooseApps, findTarget } from './find-target.ts'
 import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation.ts'
 import { done, fail, invalid, type OperationError, type Result } from './result.ts'
 
@@ -60,27 +60,20 @@ export async function perform(
   if (refused !== null) return refused
   const run = () => operation.run(context, whole, target.value)
   return operation.costly
-    ? runAlone(management, [call.name, access.actor.id, findOwner(target.value)], run)
+    ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run)
     : run()
 }
 
 /** The costly calls that run in this process, by their operation, actor and app. */
-const running = new WeakMap<Management['store'], Set<string>>()
+const running = new Set<string>()
 
-async function runAlone<T>(
-  { store }: Management,
-  parts: readonly (string | null)[],
-  run: () => Promise<Result<T>> | Result<T>,
-): Promise<Result<T>> {
-  const names = running.get(store) ?? new Set()
-  running.set(store, names)
-  const name = parts.join(' ')
-  if (names.has(name)) return { ok: false, error: busy }
-  names.add(name)
+async function runAlone<T>(name: string, run: () => Promise<Result<T>> | Result<T>): Promise<Result<T>> {
+  if (running.has(name)) return { ok: false, error: busy }
+  running.add(name)
   try {
     return await run()
   } finally {
-    names.delete(name)
+    running.delete(name)
   }
 }
 
@@ -103,14 +96,14 @@ function refuseOldSession({ access, store }: Context): Result<never> | null {
  */
 async function refuseFullAudit(
   { audited, takesAway }: AnyOperation,
-  { access, store }: Context,
+  context: Context,
   { input, target }: { readonly input: AnyInput; readonly target: Targets[TargetKind] },
 ): Promise<Result<never> | null> {
+  const { access, store } = context
   if (!audited || isServiceAdmin(access) || takesAway(input)) return null
-  const app = findOwner(target) ?? (await findNamedApp(store, access, input))
-  const owners = [access.actor.id, access.actor.ofService === true ? null : app]
-  const characters = await store.readAuditedToday(owners.filter((owner) => owner !== null))
-  if (characters < auditedPerDayMax) return null
+  const app = access.apps === null ? null : (findOwner(target) ?? (await findNamedApp(context, input)))
+  const owners = [access.actor.id, app].filter((owner) => owner !== null)
+  if ((await store.readAuditedToday(owners)) < auditedPerDayMax) return null
   return fail(
     'changed_too_often',
     'The audit is full for today, for this app or for you, so this change was not made. Try again after midnight (UTC), or ask an admin of the whole service. You can still take access away: revoke keys, or disable the app.',
@@ -120,14 +113,9 @@ async function refuseFullAudit(
 /**
  * The app that an operation without a target changes: the one that its body names, or the only one there is.
  */
-async function findNamedApp(
-  store: Context['store'],
-  { apps }: Access,
-  { body }: AnyInput,
-): Promise<AppId | null> {
-  const { app } = (body ?? {}) as { readonly app?: string }
-  if (app !== undefined) return (await store.findApp(app))?.id ?? null
-  return apps?.size === 1 ? ([...apps][0] ?? null) : null
+async function findNamedApp(context: Context, { body }: AnyInput): Promise<AppId | null> {
+  const apps = await chooseApps(context, (body as { readonly app?: string } | undefined)?.app)
+  return apps.ok && apps.value?.length === 1 ? (apps.value[0] ?? null) : null
 }
 
 /** The app of a target. */
