@@ -32,7 +32,7 @@ import {
 } from './better-auth-link.ts'
 import type { Email, EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
-import { type FindLocale, findLocale } from './locale.ts'
+import { type FindLocale, findLocale, type OwnFields } from './locale.ts'
 import { withLanguage } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
@@ -74,10 +74,8 @@ export type BetterAuthEmailOptions = Background & {
 export type LocalisedEmail = {
   readonly type: EmailType
   readonly email: string
-  // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
-  readonly user?: Readonly<Record<string, any>>
-  // biome-ignore lint/suspicious/noExplicitAny: Better Auth types it so; with `unknown`, each app had to cast
-  readonly metadata?: any
+  readonly user?: OwnFields
+  readonly metadata?: OwnFields | undefined
 }
 
 type LinkEmail = { readonly user: { readonly email: string }; readonly url: string; readonly token: string }
@@ -86,7 +84,7 @@ type MagicLinkEmail = {
   readonly email: string
   readonly url: string
   readonly token: string
-  readonly metadata?: unknown
+  readonly metadata?: OwnFields | undefined
 }
 
 type InvitationEmail = {

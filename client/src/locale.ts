@@ -6,6 +6,10 @@ type Locale = string | null | undefined
 
 type MaybePromise<T> = T | Promise<T>
 
+/** Fields that an app has added; with `unknown`, each app would have to cast what it reads from them. */
+// biome-ignore lint/suspicious/noExplicitAny: Better Auth types them so
+export type OwnFields = Readonly<Record<string, any>>
+
 /** Finds the reader's language for an email. */
 export type FindLocale<Args extends unknown[]> = ((...args: Args) => MaybePromise<Locale>) | undefined
 

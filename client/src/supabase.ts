@@ -8,7 +8,7 @@
 import { report, tell } from './background.ts'
 import type { EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
-import { type FindLocale, findLocale } from './locale.ts'
+import { type FindLocale, findLocale, type OwnFields } from './locale.ts'
 import { PosternError } from './postern-error.ts'
 import { verifyWebhook } from './standard-webhook.ts'
 
@@ -19,8 +19,7 @@ export type SupabaseAction = 'signup' | 'magiclink' | 'recovery' | 'invite' | 'e
 
 /** A user as the hook has it. */
 export type SupabaseUser = {
-  // biome-ignore lint/suspicious/noExplicitAny: apps put what they like into it
-  readonly user_metadata?: Readonly<Record<string, any>>
+  readonly user_metadata?: OwnFields
 } & Readonly<Record<string, unknown>>
 
 export type SendEmailHookOptions = {

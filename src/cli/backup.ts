@@ -1,12 +1,12 @@
 /** `postern backup`, `restore` and `copy`: the database as a whole. */
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
-import { readPrivateFile } from '../config/private-file.ts'
 import { counted, describeBytes, formatCount } from '../domain/counts.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Found, FoundByKind, Restored } from '../store/database-facts.ts'
 import { type CliDeps, commandConfig } from './context.ts'
-import { CommandFailed, print, UsageError } from './output.ts'
+import { readSecretFile } from './options.ts'
+import { print, UsageError } from './output.ts'
 
 export function addBackupCommands(program: Command, deps: CliDeps): void {
   program
@@ -165,7 +165,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
 /** Other users of the machine see command lines, so a password is taken from a file. */
 function parseTarget(to: string): PostgresAddress {
   const file = /^file:(.+)$/.exec(to)?.[1]
-  const parsed = parseDatabaseUrl(file === undefined ? to : readText(file))
+  const parsed = parseDatabaseUrl(file === undefined ? to : readSecretFile(file, '--to').trim())
   if (!('engine' in parsed)) throw new UsageError(`--to: ${parsed.fault}`)
   if (parsed.engine !== 'postgres') throw new UsageError('--to must be a postgres:// URL')
   if (file === undefined && parsed.password !== '') {
@@ -174,15 +174,4 @@ function parseTarget(to: string): PostgresAddress {
     )
   }
   return parsed
-}
-
-function readText(file: string): string {
-  try {
-    const { fault, text } = readPrivateFile(file)
-    if (fault !== null) throw new UsageError(`--to: ${fault}`)
-    return text.trim()
-  } catch (error) {
-    if (error instanceof UsageError) throw error
-    throw new CommandFailed(`cannot read the --to file: ${(error as Error).message}`)
-  }
 }

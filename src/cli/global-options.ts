@@ -1,7 +1,7 @@
 /** The global options, which may stand anywhere in the line, and the environment that they make. */
 import { parseEnv } from 'node:util'
-import { type PrivateFile, readPrivateFile } from '../config/private-file.ts'
 import type { Environment } from '../config/reader.ts'
+import { readSecretFile } from './options.ts'
 import { UsageError } from './output.ts'
 
 export type CommandLine = {
@@ -23,7 +23,8 @@ export function readGlobalOptions(argv: readonly string[], env: Environment): Co
   const url = takeValue(args, '--url')
   const tokenFile = takeValue(args, '--token-file')
   const whole = {
-    ...(file !== undefined && readEnvFile(file)),
+    // it holds the key ring, and passwords in URLs
+    ...(file !== undefined && parseEnv(readSecretFile(file, '--env-file'))),
     ...env, // the variables of the process win over those of the file
     ...(url !== undefined && { POSTERN_URL: url }),
     ...(tokenFile !== undefined && { POSTERN_TOKEN_FILE: tokenFile }),
@@ -49,19 +50,4 @@ function takeValue(args: string[], name: string): string | undefined {
   if (value === undefined || value === '' || value.startsWith('-'))
     throw new UsageError(`${name} needs a value`)
   return value
-}
-
-/** It holds the key ring, and passwords in URLs. */
-function readEnvFile(file: string): Environment {
-  const { fault, text } = readEnvText(file)
-  if (fault !== null) throw new UsageError(`--env-file: ${fault}`)
-  return parseEnv(text)
-}
-
-function readEnvText(file: string): PrivateFile {
-  try {
-    return readPrivateFile(file)
-  } catch (error) {
-    throw new UsageError(`cannot read the --env-file: ${(error as Error).message}`)
-  }
 }

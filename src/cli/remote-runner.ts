@@ -1,7 +1,6 @@
 /** Runs operations over HTTP, by the management API of another process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../config/listeners.ts'
-import { type PrivateFile, readPrivateFile } from '../config/private-file.ts'
 import { toPrintableLine } from '../domain/controls.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
 import type { Issue } from '../domain/request/rejection.ts'
@@ -14,6 +13,7 @@ import {
   type OperationName,
   type OperationRunner,
 } from '../management/operations.ts'
+import { readSecretFile } from './options.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** Longer than an operation takes: the slowest go through much mail for 5 s. */
@@ -63,24 +63,14 @@ function readToken(file: string): string {
     throw new UsageError(
       '--url needs --token-file (or POSTERN_TOKEN_FILE): a file with a management token ("postern token create" makes one)',
     )
-  const { fault, text } = readFile(file)
-  const token = text.trim()
+  const token = readSecretFile(file, '--token-file').trim()
   if (token === '') throw new UsageError(`${file} is empty; it must hold a management token`)
   const { kind } = parseTokenHeader(`Bearer ${token}`)
   if (kind === 'other')
     throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
   if (kind !== 'secret')
     throw new UsageError(`${file} must contain only a management token: psa_ and 49 characters`)
-  if (fault !== null) throw new UsageError(`--token-file: ${fault}`)
   return token
-}
-
-function readFile(file: string): PrivateFile {
-  try {
-    return readPrivateFile(file)
-  } catch (error) {
-    throw new UsageError(`cannot read ${file} of --token-file: ${(error as Error).message}`)
-  }
 }
 
 function toAddress(path: string, { params = {}, query = {} }: RemoteInput): string {

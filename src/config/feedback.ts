@@ -75,8 +75,7 @@ function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {
   const [certFile = '', keyFile = ''] = match?.slice(1) ?? []
   const missing = [certFile, keyFile].find((file) => match !== null && !isReadable(file))
   if (missing !== undefined) fault(`${tlsName}: cannot read ${missing}`)
-  const open = match === null || missing !== undefined ? null : readPrivateFile(keyFile).fault
-  if (open !== null) fault(`${tlsName}: ${open}`)
+  else if (match !== null) readPrivateFile(keyFile, (why) => fault(`${tlsName}: ${why}`))
   return { certFile, keyFile }
 }
 

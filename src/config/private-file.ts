@@ -8,23 +8,19 @@ const writableByOthers = 0o002
 /** In such a folder (`/tmp`, mounted secrets) only its owner can replace a file. */
 const sticky = 0o1000
 
-export type PrivateFile = {
-  readonly text: string
-  /** Says who else has access, and what to do; null if nobody has. */
-  readonly fault: string | null
-}
-
 /**
- * The mode is that of the file that was opened, so a link is followed.
+ * The text of a file. The mode is that of the file that was opened, so a link is followed.
+ * @param fault called if others have access: says who, and what to do
  * @throws if it cannot be read
  */
-export function readPrivateFile(file: string): PrivateFile {
+export function readPrivateFile(file: string, fault: (why: string) => void): string {
   const descriptor = openSync(file, 'r')
   try {
     const stats = fstatSync(descriptor)
     const isUnsafe = (stats.mode & unsafeModes) !== 0
-    const fault = isUnsafe ? othersRead(file) : stats.isFile() ? findOpenFolder(file) : null
-    return { text: readFileSync(descriptor, 'utf8'), fault }
+    const why = isUnsafe ? othersRead(file) : stats.isFile() ? findOpenFolder(file) : null
+    if (why !== null) fault(why)
+    return readFileSync(descriptor, 'utf8')
   } finally {
     closeSync(descriptor)
   }

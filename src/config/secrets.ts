@@ -43,9 +43,7 @@ export function readGivenSecret(given: string, name: string, fault: Reader['faul
     return given
   }
   try {
-    const read = readPrivateFile(file)
-    if (read.fault !== null) fault(`${name}: ${read.fault}`)
-    const text = read.text.trim()
+    const text = readPrivateFile(file, (why) => fault(`${name}: ${why}`)).trim()
     if (text === '') fault(`${name}: ${file} is empty`)
     return text
   } catch {
@@ -56,9 +54,7 @@ export function readGivenSecret(given: string, name: string, fault: Reader['faul
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
-    const read = readPrivateFile(file)
-    if (read.fault !== null) fault(`${name}: ${read.fault}`)
-    return read.text
+    return readPrivateFile(file, (why) => fault(`${name}: ${why}`))
   } catch {
     fault(
       file === devSecretKeysFile

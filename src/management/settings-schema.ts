@@ -152,10 +152,6 @@ export function mergePatch(value: unknown, patch: unknown): unknown {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/**
- * The settings of a whole app. Every entry must be in its normal form, so that what is read is what was
- * written.
- */
 const webhookNeedsHttps: Issue = {
   field: 'webhookUrl',
   code: 'insecure_webhook_url',
@@ -164,17 +160,17 @@ const webhookNeedsHttps: Issue = {
 }
 
 /**
+ * The settings of a whole app. Every entry must be in its normal form, so that what is read is what was
+ * written.
  * @param facts.allowsPrivateWebhooks whether webhooks may go into the private network, also by http
  * @param facts.givesDomains whether the domains of the addresses become sender domains: an admin of the whole
  *   service need not name them twice
  */
 export function parseSettings(
   body: AppBody,
-  {
-    allowsPrivateWebhooks,
-    givesDomains,
-  }: { readonly allowsPrivateWebhooks: boolean; readonly givesDomains: boolean },
+  facts: { readonly allowsPrivateWebhooks: boolean; readonly givesDomains: boolean },
 ): Parsed<AppSettings> {
+  const { allowsPrivateWebhooks, givesDomains } = facts
   if (!allowsPrivateWebhooks && body.webhookUrl?.startsWith('http:')) return refused(webhookNeedsHttps)
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
   const whole = { ...defaultSettings, ...given } as AppSettings

@@ -261,7 +261,10 @@ function differingPart(entry: AllowedUrl, link: AuthLink): ComparedEntry['differ
   return matchesPath(entry, link) ? null : 'path'
 }
 
-function matchesAuthority(entry: AllowedUrl, authority: string): boolean {
+export function matchesAuthority(
+  entry: Pick<AllowedUrl, 'authority' | 'wildcard'>,
+  authority: string,
+): boolean {
   if (entry.authority === null) return true
   if (!entry.wildcard) return entry.authority === authority
   const dot = authority.indexOf('.')

@@ -2,11 +2,11 @@
 import { Type } from 'typebox'
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
-import { appChangeTriesMax } from '../../domain/bounds.ts'
 import { parsed } from '../../domain/parsed.ts'
+import type { AppChange } from '../../store/operator-store.ts'
 import { type Access, isServiceAdmin } from '../operation/access.ts'
 import { checkSchema } from '../operation/check-schema.ts'
-import { operation } from '../operation/operation.ts'
+import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
@@ -18,6 +18,7 @@ import {
   parseSettings,
   serviceFields,
 } from '../settings-schema.ts'
+import { changeLatest } from './change-latest.ts'
 import { sendsElsewhere } from './destinations.ts'
 import { refuseAdminFields, refuseReserved } from './reserved-settings.ts'
 
@@ -42,35 +43,36 @@ export const changeApp = operation({
   outlives: ({ body }, app) => sendsElsewhere(app, body),
   takesAway: ({ body }) => onlyStops(body),
   errors: ['version_mismatch', 'app_changing'],
-  async run(context, { query, body, ifVersion }, found) {
-    const { store, access } = context
-    // When another change comes between reading and writing, this one is applied to the new settings.
-    let app: App | null = found
-    for (let tries = 0; tries < appChangeTriesMax && app !== null; tries++) {
-      if (ifVersion !== undefined && ifVersion !== app.version) return staleVersion(app)
-      const { settings: before, status: statusBefore } = app
-      const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))
-      if (!merged.ok) return invalid(merged.issues)
-      const wanted = { ...defaultSettings, ...merged.value } as AppSettings
-      const { status = 'active' } = merged.value
-      const early = refuseAdminFields(access, before, wanted) ?? refuseLifting(access, statusBefore, status)
-      if (early !== null) return early
-      const givesDomains = isServiceAdmin(access) && (names(body, 'from') || names(body, 'envelopeFrom'))
-      const settings = isStatusOnly(body)
-        ? parsed(before)
-        : parseSettings(merged.value, { ...context, givesDomains })
-      if (!settings.ok) return invalid(settings.issues)
-      const refused = refuseReserved(context, before, settings.value)
-      if (refused !== null) return refused
-      if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
-      const change = { settings: settings.value, status, ifVersion: app.version }
-      const changed = await store.updateApp(app.id, change, access.actor)
-      if (changed !== null && changed !== 'stale') return done(presentApp(changed))
-      app = await store.findApp(found.id)
-    }
-    return fail('app_changing', 'Others are changing or deleting the app; check it and try again.')
+  run(context, { query, body, ifVersion }, found) {
+    const judge = (app: App) =>
+      ifVersion === undefined || ifVersion === app.version
+        ? judgeChange(context, app, body)
+        : staleVersion(app)
+    if (query.dryRun !== true) return changeLatest(context, found, judge)
+    const judged = judge(found)
+    return judged.ok ? done(presentApp({ ...found, ...judged.value })) : judged
   },
 })
+
+/** The app as a patch makes it, if the access may. */
+function judgeChange(context: Context, { settings: before, status: statusBefore }: App, patch: unknown) {
+  const { access } = context
+  const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, patch))
+  if (!merged.ok) return invalid(merged.issues)
+  const wanted = { ...defaultSettings, ...merged.value } as AppSettings
+  const { status = 'active' } = merged.value
+  const early = refuseAdminFields(access, before, wanted) ?? refuseLifting(access, statusBefore, status)
+  if (early !== null) return early
+  const givesDomains = isServiceAdmin(access) && (names(patch, 'from') || names(patch, 'envelopeFrom'))
+  const settings = isStatusOnly(patch)
+    ? parsed(before)
+    : parseSettings(merged.value, { ...context, givesDomains })
+  if (!settings.ok) return invalid(settings.issues)
+  return (
+    refuseReserved(context, before, settings.value) ??
+    done<Omit<AppChange, 'ifVersion'>>({ settings: settings.value, status })
+  )
+}
 
 const names = (patch: unknown, field: string): boolean =>
   typeof patch === 'object' && patch !== null && field in patch

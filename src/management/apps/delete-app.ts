@@ -29,7 +29,6 @@ export const deleteApp = operation({
     }),
   }),
   outlives: always,
-  takesAway: always,
   errors: ['app_active'],
   async run(context, { params }, { id, slug }) {
     const { store, access } = context

@@ -6,31 +6,22 @@ import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { mergePatch } from '../settings-schema.ts'
 
-/**
- * The settings that say where to, by what a stolen session could gain: readers, replies, tokens, recipients.
- */
-const readDestinations = (settings: Partial<AppSettings>) => ({
-  from: settings.from?.address,
-  senderDomains: settings.senderDomains,
-  envelopeFrom: settings.envelopeFrom,
-  replyTo: settings.replyTo,
-  supportContact: settings.supportContact,
-  allowedUrls: settings.allowedUrls,
-  appSchemes: settings.appSchemes,
-  allowLocalhost: settings.allowLocalhost,
-  linkDestinations: settings.linkDestinations,
-  webhookUrl: settings.webhookUrl,
-  hooks: settings.hooks,
-  fallbackUrl: settings.fallbackUrl,
-  logoUrl: settings.branding?.logoUrl,
-})
+/** Every setting but those that send nobody and nothing anywhere. */
+function readDestinations(settings: Partial<AppSettings>) {
+  const { name, allowCodes, supersede, hostedLinks, locale, limits, from, branding, ...places } = settings
+  return { ...places, from: from?.address, logoUrl: branding?.logoUrl }
+}
 
 /** @param patch a merge patch, checked against the schema of the operation alone */
 export function sendsElsewhere({ settings, status }: App, patch: unknown): boolean {
-  const merged = mergePatch({ ...settings, status }, patch) as Partial<AppSettings> & { status?: unknown }
   // A patch that removes the status gives it its default.
-  if (status !== 'active' && (merged.status ?? 'active') === 'active') return true
-  return isWidened(readDestinations(settings), readDestinations(merged))
+  const { status: wanted = 'active', ...merged } = mergePatch({ ...settings, status }, patch) as Partial<
+    AppSettings & Pick<App, 'status'>
+  >
+  return (
+    (status !== 'active' && wanted === 'active') ||
+    isWidened(readDestinations(settings), readDestinations(merged))
+  )
 }
 
 /** Whether `after` holds a place that `before` lacks. */

@@ -54,8 +54,7 @@ async function put(
   if (found === null) return create(context, wanted, ifAbsent)
   const change = { settings: settings.value, status, ifVersion: found.version }
   const replaced = await context.store.updateApp(found.id, change, context.access.actor)
-  if (replaced === 'stale')
-    return ifVersion === undefined ? 'stale' : staleVersion(await context.store.findApp(found.id))
+  if (replaced === 'stale') return 'stale'
   return replaced === null ? appChanging() : done(presentApp(replaced))
 }
 

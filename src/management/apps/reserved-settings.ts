@@ -13,7 +13,12 @@
  */
 import { isIP } from 'node:net'
 import { isPrivateAddress } from '../../dns/private-address.ts'
-import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
+import {
+  type AllowedUrl,
+  matchesAuthority,
+  parseAllowedUrl,
+  parseAppScheme,
+} from '../../domain/app/allowed-url.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
@@ -56,7 +61,9 @@ export function refuseReserved(
 }
 
 const reserved = (field: keyof AppSettings, message: string): Issue => ({
-  ...{ field, code: 'needs_service_admin', message },
+  field,
+  code: 'needs_service_admin',
+  message,
 })
 
 /** With a dot inside, as in `com.acme.app`. */
@@ -82,50 +89,33 @@ function checkSchemes(before: AppSettings, after: AppSettings): Issue[] {
 
 /** Hosts, with their ports, at which this service answers people and auth servers. */
 const findOwnHosts = ({ consoleUrl, hooksUrl, links }: Pick<Context, 'consoleUrl' | 'hooksUrl' | 'links'>) =>
-  new Set([consoleUrl, hooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host])))
+  [consoleUrl, hooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host]))
 
-function checkHosts(ownHosts: ReadonlySet<string>, before: AppSettings, after: AppSettings): Issue[] {
-  const isKnown = new Set([...before.allowedUrls, before.fallbackUrl])
-  const entries = [
-    ...after.allowedUrls.map((text) => ({ field: 'allowedUrls' as const, text })),
-    ...(after.fallbackUrl === undefined ? [] : [{ field: 'fallbackUrl' as const, text: after.fallbackUrl }]),
-  ].filter(({ text }) => !isKnown.has(text))
-  return entries.flatMap(({ field, text }) => {
-    const host = readHost(text)
-    if (host === null) return []
-    if ([...ownHosts].some((own) => covers(host, own)))
-      return [
-        reserved(field, `"${text}": only an admin of the whole service may allow links to Postern itself.`),
-      ]
-    return isInPrivateNetwork(host.name)
-      ? [
-          reserved(
-            field,
-            `"${text}": only an admin of the whole service may allow links into a private network.`,
-          ),
-        ]
-      : []
+function checkHosts(ownHosts: readonly string[], before: AppSettings, after: AppSettings): Issue[] {
+  const known = new Set([...before.allowedUrls, before.fallbackUrl])
+  const links = [
+    ...after.allowedUrls.map((text) => ['allowedUrls', text] as const),
+    ...(after.fallbackUrl === undefined ? [] : [['fallbackUrl', after.fallbackUrl] as const]),
+  ]
+  return links.flatMap(([field, text]) => {
+    const reason = known.has(text) ? null : findReason(readHost(text), ownHosts)
+    const message = `"${text}": only an admin of the whole service may allow links ${reason}.`
+    return reason === null ? [] : [reserved(field, message)]
   })
 }
 
-type Host = { readonly authority: string; readonly name: string; readonly wildcard: boolean }
-
-/** Null for text that is no link to a host. */
-function readHost(text: string): Host | null {
+/** The host of an entry of the allow-list, or of a page. */
+function readHost(text: string): Pick<AllowedUrl, 'authority' | 'wildcard'> {
   const entry = parseAllowedUrl(text)
-  const authority = entry.ok ? entry.value.authority : (URL.parse(text)?.host ?? '')
-  const name = authority === null ? undefined : URL.parse(`https://${authority}`)?.hostname
-  if (!authority || name === undefined) return null
-  return {
-    authority: authority.replace(/\.(?=$|:)/, ''),
-    name: name.replace(/^\[|\]$|\.$/g, ''),
-    wildcard: entry.ok && entry.value.wildcard,
-  }
+  if (entry.ok) return entry.value
+  return { authority: new URL(text).host.replace(/\.(?=$|:)/, ''), wildcard: false }
 }
 
-/** Whether a link to `own` matches the entry. */
-const covers = ({ authority, wildcard }: Host, own: string): boolean =>
-  wildcard ? own.slice(own.indexOf('.') + 1) === authority : own === authority
+function findReason(host: ReturnType<typeof readHost>, ownHosts: readonly string[]): string | null {
+  if (ownHosts.some((own) => matchesAuthority(host, own))) return 'to Postern itself'
+  const { hostname } = new URL(`https://${host.authority}`)
+  return isInPrivateNetwork(hostname.replace(/^\[|\]$/g, '')) ? 'into a private network' : null
+}
 
 /** Names that public DNS does not have: RFC 6761, 6762, 8375, and `.internal`, which ICANN reserved. */
 const privateNames = /(?:^|\.)(?:local|localdomain|localhost|internal|intranet|lan|home|corp|home\.arpa)$/

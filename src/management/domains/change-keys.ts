@@ -87,7 +87,6 @@ export const removeKey = operation({
   wholeService: true,
   summary: 'Removes a key of the domain. Without an active key, its mail is not signed.',
   answer: SigningKeyResource,
-  takesAway: always,
   async run({ access, store }, { params: { selector } }, app) {
     const domain = findDomain(app)
     const removed = await store.removeSigningKey({ domain, selector, app: app.id }, access.actor)

@@ -37,9 +37,7 @@ export const changeKey = operation({
 
 /** Whether a key works for longer than before with this expiry; undefined: unchanged. */
 const worksLonger = ({ expiresAt }: KeyRecord, wanted: string | null | undefined): boolean =>
-  wanted === null
-    ? expiresAt !== null
-    : wanted !== undefined && expiresAt !== null && !(Date.parse(wanted) <= expiresAt)
+  expiresAt !== null && wanted !== undefined && !(wanted !== null && Date.parse(wanted) <= expiresAt)
 
 export const keyEnded = (id: string) =>
   fail('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)

@@ -99,7 +99,6 @@ export const endLink = operation({
   path: '/v1/people/{person}/link',
   summary: "Ends a person's link before it is used.",
   answer: PersonResource,
-  takesAway: always,
   errors: ['not_found'],
   async run({ store, access }, { params }) {
     const person = await store.findPerson(params.person)
@@ -122,8 +121,7 @@ export const changePerson = operation({
     disabled: Type.Optional(Type.Boolean()),
   }),
   answer: PersonResource,
-  outlives: ({ body }) => !onlyDisables(body),
-  takesAway: ({ body }) => onlyDisables(body),
+  outlives: ({ body }) => body.disabled !== true || Object.keys(body).length > 1,
   errors: ['not_found', 'own_access'],
   async run(context, { params, body: { role, apps, disabled } }) {
     const { store, access } = context
@@ -147,18 +145,8 @@ export const changePerson = operation({
   },
 })
 
-type Change = {
-  readonly role?: string
-  readonly apps?: readonly string[] | null
-  readonly disabled?: boolean
-}
-
-const onlyDisables = ({ role, apps, disabled }: Change): boolean =>
-  disabled === true && role === undefined && apps === undefined
-
 export const removePasskey = operation({
   ...forAdmins,
-  takesAway: always,
   method: 'DELETE',
   path: '/v1/people/{person}/passkeys/{passkey}',
   summary: "Removes a person's passkey. Sessions started with it continue.",

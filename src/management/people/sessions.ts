@@ -2,7 +2,7 @@
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
 import { forAdmins } from '../operation/actors.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
-import { always, operation } from '../operation/operation.ts'
+import { operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'
@@ -28,7 +28,6 @@ export const endSession = operation({
   method: 'DELETE',
   path: '/v1/sessions/{session}',
   summary: 'Ends a session of the console; takes effect for its next request.',
-  takesAway: always,
   answer: SessionResource,
   errors: ['not_found'],
   async run({ store, access }, { params: { session: id } }) {

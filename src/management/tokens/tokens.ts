@@ -86,7 +86,6 @@ export const revokeToken = operation({
   wholeService: true,
   summary: 'Revokes a management token; takes effect for the next request. Repeating it changes nothing.',
   answer: TokenResource,
-  takesAway: always,
   errors: ['not_found'],
   async run({ store, access }, { params: { token } }) {
     const record = await store.revokeToken(token as TokenId, access.actor)

@@ -89,14 +89,7 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps)
   if (inbox !== null) addInbox(pages, inbox, pageDeps)
   if (!isDev)
     addSignIn(pages, {
-      ...{
-        store,
-        address,
-        readSession: pageDeps.readSession,
-        rates: pageDeps.rates,
-        emit: events.emit,
-        isProxy,
-      },
+      ...{ ...pageDeps, store, address, isProxy, emit: events.emit },
       hasPasskeys: new SharedRead(
         async () => (await store.listPasskeys(null)).length > 0,
         () => passkeysMs,

@@ -76,17 +76,8 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
   }
 }
 
-const toAccess = ({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access => ({
-  actor: {
-    kind: 'person',
-    id: person.id,
-    name: person.name,
-    via: 'console',
-    requestId,
-    ofService: person.apps === null,
-  },
-  role: person.role,
-  apps: person.apps && new Set(person.apps),
-  expiresAt,
-  signedInAt: createdAt,
-})
+function toAccess({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access {
+  const { id, name, role, apps } = person
+  const actor = { kind: 'person', id, name, via: 'console', requestId, ofService: apps === null } as const
+  return { actor, role, apps: apps && new Set(apps), expiresAt, signedInAt: createdAt }
+}

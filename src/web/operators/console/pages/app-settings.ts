@@ -242,21 +242,13 @@ ${field('slug', { hint: slug })}
   )}`
 }
 
-const statusNotices = {
-  active: 'app_enabled',
-  disabled: 'app_disabled',
-  suspended: 'app_suspended',
-} as const
-
 export async function setStatus(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const status = appStatuses.find((name) => name === visit.form.get('status')) ?? 'disabled'
   const error = await saveApp(visit, app, { status })
   if (error !== null) return settingsPage(visit, app, { error })
-  return {
-    redirect: `/apps/${app.slug}/settings`,
-    notice: statusNotices[status],
-  }
+  const notice = status === 'active' ? 'app_enabled' : (`app_${status}` as const)
+  return { redirect: `/apps/${app.slug}/settings`, notice }
 }
 
 export async function deleteApp(visit: Visit): Promise<PageAnswer> {

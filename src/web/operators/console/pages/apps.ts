@@ -86,10 +86,7 @@ function renderDisabled({ slug, status }: AppResource, { may, held, seesAll }: H
   const isSuspended = status === 'suspended'
   const mayLift = isSuspended ? may('admin') && seesAll : may('operator')
   const lift = mayLift
-    ? button(`/apps/${slug}/status`, 'Enable', {
-        fields: { status: 'active' },
-        kind: 'main',
-      })
+    ? button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })
     : none
   const who = isSuspended && !mayLift ? ' Only an admin of the whole service can enable it again.' : ''
   return html`<section class="disabled-app" aria-label="${isSuspended ? 'Suspended' : 'Disabled'}"><p><b>This app is ${status}.</b> Its keys are refused, and ${mail}; held mail is cancelled after ${heldDays} days.${who} <a href="/audit?app=${slug}">Who ${status} it, and when</a></p>${lift}</section>`
