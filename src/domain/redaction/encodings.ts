@@ -33,7 +33,7 @@ const findIn = (text: string, wanted: readonly Wanted[]): Span[] => [
   ...findHex(text, wanted),
 ]
 
-/** Four characters are three bytes, and a value may begin at any character: the text is read with each offset. */
+/** A value may begin at any of the four characters that are three bytes, so the text is read at each. */
 function findBase64(text: string, wanted: readonly Wanted[]): Span[] {
   const digits = text.replace(/[^\w+/-]/g, 'A')
   const size = 4 * Math.ceil((text.length + 3) / 4)
