@@ -118,7 +118,9 @@ function* lockKey(context: ScriptContext, id: KeyId): Script<KeyRecord | null> {
   return yield* readOne({ text, values: [id] }, toKeyRecord)
 }
 
-const works = (now: string): string => `revoked_at is null and (expires_at is null or expires_at > ${now})`
+/** Whether a key or a token works, as a condition: see `hasEnded`. `row`: its name, with a dot. */
+export const works = (now: string, row = ''): string =>
+  `${row}revoked_at is null and (${row}expires_at is null or ${row}expires_at > ${now})`
 
 function* hasTooMany({ nowMs, prefix }: ScriptContext, app: AppId, except = ''): Script<boolean> {
   const [row] = yield {

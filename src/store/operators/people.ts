@@ -206,10 +206,7 @@ const personActor = (id: PersonId, name: string, requestId: string | null): Acto
   requestId,
 })
 
-/**
- * The person's sessions that are over, and the oldest ones beyond `sessionsMax`, are removed here, so that
- * they need no maintenance. So is a code that was not used.
- */
+/** Ends the person's code, sessions that are over, and the oldest ones beyond `sessionsMax`. */
 function* beginSession(
   context: ScriptContext,
   person: PersonRecord,

@@ -2,30 +2,38 @@
  * Retention: deletes records when their time is over, and those of deleted apps. Each script makes one step,
  * so that no transaction is long however much somebody added, and returns whether there may be more.
  */
-import { activityDays, appMinutesKept, auditDays, keepDays, stepMax } from '../../domain/bounds.ts'
+import {
+  activityDays,
+  appMinutesKept,
+  auditDays,
+  keepDays,
+  stepMax,
+  webhookDays,
+} from '../../domain/bounds.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'
-import { giveUpWebhooks } from './webhooks.ts'
 
 type Step = {
   readonly table: string
   readonly key: string
   /** The oldest go first; by `key` unless it is set. There is an index for this order. */
   readonly order?: string
-  /** The condition on a row, with `floor` as `$1`. */
-  readonly isOld: string
+  /** The condition on a row, with `floor` as `$1`; `order` is below it unless this is set. */
+  readonly isOld?: string
   readonly floor: string | number
+  /** Changes the rows instead of deleting them. */
+  readonly set?: string
 }
 
-/** Returns how many rows were deleted: `stepMax` if there may be more. */
+/** Returns how many rows were deleted or changed: `stepMax` if there may be more. */
 function* deleteStep(
   context: ScriptContext,
-  { table, key, order = key, isOld, floor }: Step,
+  { table, key, order = key, isOld = `${order} < $1`, floor, set }: Step,
 ): Script<number> {
   const name = context.prefix + table
   const rows = yield {
-    text: `delete from ${name} where (${key}) in (
+    text: `${set === undefined ? `delete from ${name}` : `update ${name} set ${set}`} where (${key}) in (
       select ${key} from ${name} where ${isOld} order by ${order} limit ${stepMax}
       ${lock(context, 'for update skip locked')}) returning 1`,
     values: [floor],
@@ -42,8 +50,7 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
 
 export function* deleteOldHistory(context: ScriptContext): Script<boolean> {
   const floor = idFloor('em', context.nowMs - keepDays * dayMs)
-  const step = { table: 'history', key: 'email_id', isOld: 'email_id < $1', floor }
-  return (yield* deleteStep(context, step)) === stepMax
+  return yield* deleteSteps(context, [{ table: 'history', key: 'email_id', floor }])
 }
 
 export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
@@ -51,7 +58,7 @@ export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
   const table = { table: 'activity', key: 'app_id, span, minute, event', order: 'minute' }
   return yield* deleteSteps(context, [
     { ...table, isOld: "span = 1 and app_id <> '' and minute < $1", floor: minute - appMinutesKept },
-    { ...table, isOld: 'minute < $1', floor: minute - (activityDays * dayMs) / minuteMs },
+    { ...table, floor: minute - (activityDays * dayMs) / minuteMs },
   ])
 }
 
@@ -59,45 +66,27 @@ export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
 export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
   const { dialect, nowMs } = context
   const keptSince = nowMs - keepDays * dayMs
-  const isGivenUp = yield* giveUpWebhooks(context)
-  const { column } = dialect.usageSlot
-  const isDeleted = yield* deleteSteps(context, [
+  const [today, firstDay] = [Math.floor(nowMs / dayMs), Math.floor(keptSince / dayMs)]
+  const usageKey = `${dialect.usageSlot.column}app_id, day, event`
+  const ended = 'coalesce(revoked_at, expires_at)'
+  return yield* deleteSteps(context, [
     {
-      ...{ table: 'usage_day', key: `${column}app_id, day, event`, order: 'day' },
-      ...{ isOld: 'day < $1', floor: Math.floor(keptSince / dayMs) },
+      // No sender could send them in time. They are given up, so that no recipient is kept for longer.
+      ...{ table: 'webhook_message', key: 'message_id', isOld: 'due_at is not null and message_id < $1' },
+      set: "due_at = null, sealed = null, result = coalesce(result, 'not tried')",
+      floor: idFloor('wh', nowMs - webhookDays * dayMs),
     },
-    { table: 'refusal', key: 'request_id', isOld: 'request_id < $1', floor: idFloor('req', keptSince) },
-    {
-      ...{ table: 'audit', key: 'audit_id', isOld: 'audit_id < $1' },
-      floor: idFloor('au', nowMs - auditDays * dayMs),
-    },
-    { table: 'session', key: 'session_id', order: 'expires_at', isOld: 'expires_at < $1', floor: nowMs },
-    { table: 'sign_in_code', key: 'code_hash', order: 'expires_at', isOld: 'expires_at < $1', floor: nowMs },
-    {
-      ...{ table: 'strike_count', key: 'app_id, destination', order: 'since' },
-      ...{ isOld: 'since < $1', floor: nowMs - dayMs },
-    },
-    {
-      table: 'audit_day',
-      key: 'owner',
-      order: 'day',
-      isOld: 'day < $1',
-      floor: Math.floor(nowMs / dayMs) - 1,
-    },
-    {
-      ...{ table: 'webhook_message', key: 'message_id', isOld: 'message_id < $1' },
-      floor: idFloor('wh', keptSince),
-    },
-    {
-      ...{ table: 'suppression', key: 'suppression_id', order: 'forget_at' },
-      ...{ isOld: 'forget_at < $1', floor: nowMs },
-    },
-    {
-      ...{ table: 'delivery_key', key: 'key_id', order: 'coalesce(revoked_at, expires_at)' },
-      ...{ isOld: 'coalesce(revoked_at, expires_at) < $1', floor: keptSince },
-    },
+    { table: 'usage_day', key: usageKey, order: 'day', floor: firstDay },
+    { table: 'refusal', key: 'request_id', floor: idFloor('req', keptSince) },
+    { table: 'audit', key: 'audit_id', floor: idFloor('au', nowMs - auditDays * dayMs) },
+    { table: 'session', key: 'session_id', order: 'expires_at', floor: nowMs },
+    { table: 'sign_in_code', key: 'code_hash', order: 'expires_at', floor: nowMs },
+    { table: 'strike_count', key: 'app_id, destination', order: 'since', floor: nowMs - dayMs },
+    { table: 'audit_day', key: 'owner', order: 'day', floor: today - 1 },
+    { table: 'webhook_message', key: 'message_id', floor: idFloor('wh', keptSince) },
+    { table: 'suppression', key: 'suppression_id', order: 'forget_at', floor: nowMs },
+    { table: 'delivery_key', key: 'key_id', order: ended, floor: keptSince },
   ])
-  return isDeleted || isGivenUp
 }
 
 /** Tables of which an app may have much, by their keys. */

@@ -96,55 +96,46 @@ function* findsMassBounce(
   context: ScriptContext,
   { app, destination }: Recipient & { readonly app: AppId },
 ): Script<boolean> {
-  const total = yield* countStrike(context, [app, anyDestination], {
-    since: yield* readSince(context, [app, anyDestination]),
-  })
+  const { count } = yield* countStrike(context, app, anyDestination)
   // Events count a few seconds late, and beyond the strikes that a worker makes at once.
   const { ended, gone } = yield* readEnds(context, app)
   // Strikes of an app that are not believed count for no other app.
-  if (isMassBounce({ gone: Math.max(total.count - 1, gone), ended })) return true
+  if (isMassBounce({ gone: Math.max(count - 1, gone), ended })) return true
   return yield* isSeenElsewhere(context, app, destination)
 }
 
 /** Whether several apps see too many strikes at one large provider. */
 function* isSeenElsewhere(context: ScriptContext, app: AppId, destination: Destination): Script<boolean> {
   if (destination === 'other') return false
-  const since = yield* readSince(context, [allApps, destination])
-  const ofApp = yield* countStrike(context, [app, destination], { since })
-  const capped = ofApp.count <= strikesPerAppMax ? 1 : 0
-  const all = yield* countStrike(context, [allApps, destination], { since, capped })
-  if (!isSeenBySeveral(all.capped)) return false
+  const all = yield* countStrike(context, allApps, destination)
+  const ofApp = yield* countStrike(context, app, destination, [all.since, all.since - 1])
+  const isCapped = ofApp.count > strikesPerAppMax
+  const text = `update ${context.prefix}strike_count set capped = capped + 1 where app_id = $1 and destination = $2`
+  if (!isCapped) yield { text, values: [allApps, destination] }
+  if (!isSeenBySeveral(all.capped + (isCapped ? 0 : 1))) return false
   return isMassBounce({ gone: all.count - 1, ended: (yield* readEnds(context, allApps)).ended })
 }
 
 /** The `destination` of the strikes of an app at all destinations. */
 const anyDestination = ''
 
-type CountName = readonly [app: string, destination: string]
-
-/** When the count began that a strike now belongs to; now, if the last one is older than `latelyMinutes`. */
-function* readSince({ nowMs, prefix }: ScriptContext, [app, destination]: CountName): Script<number> {
-  const text = `select since from ${prefix}strike_count where app_id = $1 and destination = $2 and since > $3 and since <= $4`
-  const values = [app, destination, nowMs - latelyMinutes * minuteMs, nowMs]
-  return (yield* readOne({ text, values }, (row) => row.since as number)) ?? nowMs
-}
-
-/** Adds a strike to the count that began at `since`; an older count begins anew. */
+/** Adds a strike to a count that began after `after` and by `since`; any other count begins anew. */
 function* countStrike(
-  { prefix }: ScriptContext,
-  [app, destination]: CountName,
-  { since, capped = 0 }: { readonly since: number; readonly capped?: number },
-): Script<{ readonly count: number; readonly capped: number }> {
-  const isSame = 'known.since = excluded.since'
+  { nowMs, prefix }: ScriptContext,
+  app: string,
+  destination: string,
+  [since, after] = [nowMs, nowMs - latelyMinutes * minuteMs],
+): Script<{ readonly capped: number; readonly count: number; readonly since: number }> {
+  const isSame = 'known.since > $4 and known.since <= $3'
   const [row] = yield {
-    text: `insert into ${prefix}strike_count as known (app_id, destination, since, count, capped) values ($1, $2, $3, 1, $4)
-      on conflict (app_id, destination) do update set since = excluded.since,
-        count = excluded.count + case when ${isSame} then known.count else 0 end,
-        capped = excluded.capped + case when ${isSame} then known.capped else 0 end
-      returning count, capped`,
-    values: [app, destination, since, capped],
+    text: `insert into ${prefix}strike_count as known (app_id, destination, since, count, capped) values ($1, $2, $3, 1, 0)
+      on conflict (app_id, destination) do update set since = case when ${isSame} then known.since else $3 end,
+        count = 1 + case when ${isSame} then known.count else 0 end,
+        capped = case when ${isSame} then known.capped else 0 end
+      returning *`,
+    values: [app, destination, since, after],
   }
-  return { count: Number(row?.count), capped: Number(row?.capped) }
+  return { capped: Number(row?.capped), count: Number(row?.count), since: Number(row?.since) }
 }
 
 /** How many emails of an app, or of all, ended lately, by the counts of minutes. */

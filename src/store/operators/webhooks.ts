@@ -1,7 +1,7 @@
 /** Webhooks: the secrets that sign them; the messages that wait, are leased to a sender, or have ended. */
-import { stepMax, waitingWebhooksMax, webhookDays, webhookLeaseMs } from '../../domain/bounds.ts'
+import { waitingWebhooksMax, webhookLeaseMs } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
-import { type AppId, type EmailId, idFloor, newId, type WebhookMessageId } from '../../domain/id.ts'
+import { type AppId, type EmailId, newId, type WebhookMessageId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import type { WebhookEvent, WebhookFacts } from '../../domain/webhooks/webhook.ts'
 import { type Row, toApp } from '../shared/rows.ts'
@@ -180,22 +180,6 @@ function* listWebhookMessages(
     tries: row.tries as number,
     result: row.result as string | null,
   }))
-}
-
-/**
- * Gives up messages that no sender could send in time, so that no recipient is kept for longer: one step.
- * Returns whether there may be more.
- */
-export function* giveUpWebhooks(context: ScriptContext): Script<boolean> {
-  const { nowMs, prefix } = context
-  const rows = yield {
-    text: `update ${prefix}webhook_message set due_at = null, sealed = null, result = coalesce(result, 'not tried')
-      where message_id in (select message_id from ${prefix}webhook_message
-        where due_at is not null and message_id < $1 order by message_id limit ${stepMax}
-        ${lock(context, 'for update skip locked')}) returning 1`,
-    values: [idFloor('wh', nowMs - webhookDays * dayMs)],
-  }
-  return rows.length === stepMax
 }
 
 const toMessage = (row: Row) => ({

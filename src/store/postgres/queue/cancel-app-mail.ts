@@ -1,11 +1,10 @@
 /** Cancels the mail of apps that are deleted, or have been disabled for long. */
 
-import { heldDays, stepMax } from '../../../domain/bounds.ts'
+import { stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { hasNoRecords } from '../../operators/retention.ts'
-import { queueParts } from '../../shared/queue-parts.ts'
+import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { clockMs } from './functions.ts'
 import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
@@ -41,8 +40,7 @@ export async function cancelQueued(context: PostgresContext, id: AppId): Promise
 async function cancel(context: PostgresContext, id: AppId, where: string): Promise<EndedEmail[]> {
   const { clock, maintenance, schema, slot } = context
   const chosen = `select email_id, app_id from ${schema}.queue where app_id = $3 and ${where} and exists (
-      select from ${schema}.app where app_id = $3 and (status = 'deleted'
-        or (status in ('disabled', 'suspended') and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
+      select from ${schema}.app where app_id = $3 and ${isInactive(clockMs('$2'))})
     order by email_id limit ${stepMax} for update skip locked`
   const end = { state: 'cancelled', reason: 'app_inactive' } as const
   const rows = await maintenance.query<ChosenRow>(

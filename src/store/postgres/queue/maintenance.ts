@@ -5,9 +5,8 @@
  * it at once: they skip each other's rows, and share the position of a scan.
  */
 
-import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
+import { idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import {
   deleteAppRecords,
@@ -15,7 +14,7 @@ import {
   deleteOldHistory,
   deleteOldRecords,
 } from '../../operators/retention.ts'
-import { queueParts } from '../../shared/queue-parts.ts'
+import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'
 import type { PostgresContext } from '../engine/context.ts'
@@ -52,13 +51,12 @@ async function expire({ clock, maintenance, schema, slot }: PostgresContext): Pr
   return toEnded(await maintenance.query<ChosenRow>(text, [slot, clock.offsetMs], { deadlineMs }), end)
 }
 
-/** Inactive: deleted, or disabled or suspended for `heldDays`. */
 async function cancelMailOfInactiveApps(context: PostgresContext): Promise<EndedEmail[]> {
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
-    where status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
-      and (exists (select from ${schema}.queue where ${queueParts.ready} and app_id = a.app_id)
-        or exists (select from ${schema}.queue where ${queueParts.suspect} and app_id = a.app_id)))`
+    where ${isInactive(clockMs('$1'))} and (status = 'deleted'
+      or exists (select from ${schema}.queue where ${queueParts.ready} and app_id = a.app_id)
+      or exists (select from ${schema}.queue where ${queueParts.suspect} and app_id = a.app_id))`
   const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
     deadlineMs,
   })

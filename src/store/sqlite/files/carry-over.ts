@@ -97,7 +97,7 @@ function compare(databases: Databases): Comparison {
   const found = ofCopy(databases.database).map(({ name, carry }) => [name, carry(databases)] as const)
   databases.database.exec('drop table temp.later_change; drop table temp.known_removal')
   const pick = (part: keyof Carried): FoundByKind =>
-    Object.fromEntries(found.map(([name, carried]) => [name, carried[part]]))
+    Object.fromEntries(found.map(([name, carried]) => [name, carried[part] ?? []]))
   return { carried: pick('carried'), lost: pick('lost'), notCompared: null }
 }
 

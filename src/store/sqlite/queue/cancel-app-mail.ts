@@ -1,23 +1,17 @@
 /** Cancels the mail of apps that are deleted, or have been disabled for long. */
 
-import { heldDays, stepMax } from '../../../domain/bounds.ts'
+import { stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { hasNoRecords } from '../../operators/retention.ts'
-import { queueParts } from '../../shared/queue-parts.ts'
+import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 /** One step for an app that is deleted, or has been disabled for `heldDays`; nothing for every other app. */
 export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmail[] {
-  const app = tx
-    .sql(
-      `select status from app where app_id = ?
-         and (status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ?))`,
-    )
-    .get(id, tx.nowMs - heldDays * dayMs)
-  if (app === undefined) return []
+  const inactive = tx.sql(`select 1 from app where app_id = ? and ${isInactive('?')}`).get(id, tx.nowMs)
+  if (inactive === undefined) return []
   const queued = cancelQueued(tx, id)
   if (queued.length > 0) return queued
   const deferred = cancelPart(tx, id, queueParts.deferred)

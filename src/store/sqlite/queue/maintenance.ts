@@ -4,9 +4,8 @@
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
 
-import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
+import { idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import {
   deleteAppRecords,
@@ -14,6 +13,7 @@ import {
   deleteOldHistory,
   deleteOldRecords,
 } from '../../operators/retention.ts'
+import { isInactive } from '../../shared/queue-parts.ts'
 import type { Maintained } from '../../store.ts'
 import { runOn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
@@ -34,14 +34,8 @@ export function maintain(tx: WriteTransaction): Maintained {
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
 
-/** Inactive: deleted, or disabled or suspended for `heldDays`. */
 function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
-  const inactive = tx
-    .sql(
-      `select app_id, status from app where status <> 'active'
-         and (status = 'deleted' or (status in ('disabled', 'suspended') and status_at <= ?))`,
-    )
-    .all(tx.nowMs - heldDays * dayMs)
+  const inactive = tx.sql(`select app_id, status from app where ${isInactive('?')}`).all(tx.nowMs)
   return inactive.flatMap(({ app_id, status }) =>
     status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelQueued(tx, app_id as AppId),
   )

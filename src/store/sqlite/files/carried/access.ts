@@ -3,14 +3,16 @@
  * more than the backup. The successor of a key that has been replaced is carried over, since the key itself
  * has ended; and so are the keys of auth servers, because the settings for them are.
  */
-import { hasEnded } from '../../../../domain/bearer.ts'
 import { isAtLeast, type Role } from '../../../../domain/operator/management-token.ts'
+import { works } from '../../../operators/keys.ts'
 import {
   type Carried,
   type Databases,
   isOfApp,
   type Kind,
+  list,
   listColumns,
+  listNames,
   nameRow,
   type Row,
   readRows,
@@ -35,55 +37,37 @@ const tokenSecrets: Secrets = {
   made: "select target from later_change where action = 'token.create'",
 }
 
-const isLive = ({ revoked_at, expires_at }: Row, nowMs: number): boolean =>
-  !hasEnded({ revokedAt: revoked_at ?? null, expiresAt: expires_at ?? null }, nowMs)
-
 /** Revokes and shortens in the copy what was revoked or shortened since. */
-function endSecrets({ database, nowMs }: Databases, { table, id, made }: Secrets): Carried {
-  const update = database.prepare(`update copy.${table} set revoked_at = ?, expires_at = ? where ${id} = ?`)
-  const changed = readRows(
-    database,
-    `select c.${id} as id, c.name, c.revoked_at, c.expires_at, m.${id} is null as is_gone,
-        m.revoked_at as later_revoked_at, m.expires_at as later_expires_at
+function endSecrets({ database, nowMs }: Databases, { table, id, made }: Secrets) {
+  const now = String(nowMs)
+  database.exec(`create temp table ending as
+      select c.${id} as id, c.name, c.expires_at as old_expires_at, ${works(now, 'c.')} as worked,
+        m.${id} is not null as is_left, m.expires_at as later_expires_at,
+        coalesce(c.revoked_at, iif(m.${id} is null, ${now}, m.revoked_at)) as revoked_at,
+        coalesce(min(c.expires_at, m.expires_at), c.expires_at, m.expires_at) as expires_at
       from copy.${table} c left join main.${table} m on m.${id} = c.${id}
-      where c.${id} in (select target from later_change) order by 1`,
-  )
-  const carried: string[] = []
-  const lost: string[] = []
-  for (const row of changed) {
-    const { expires_at = null, id: rowId = null, later_expires_at = null, revoked_at = null } = row
-    const next = {
-      revoked_at: revoked_at ?? (row.is_gone === 1 ? nowMs : (row.later_revoked_at ?? null)),
-      expires_at: earlier(expires_at, later_expires_at),
-    }
-    const isLonger = row.is_gone === 0 && next.revoked_at === null && next.expires_at !== later_expires_at
-    if (isLonger && isLive(next, nowMs)) lost.push(nameRow(row.name, rowId, 'the later expiry'))
-    if (next.revoked_at === revoked_at && next.expires_at === expires_at) continue
-    update.run(next.revoked_at, next.expires_at, rowId)
-    if (isLive(row, nowMs))
-      carried.push(nameRow(row.name, rowId, isLive(next, nowMs) ? 'expires earlier' : 'ended'))
-  }
-  return { carried, lost: [...lost, ...listMade({ database, nowMs }, { table, id, made })] }
-}
-
-const listMade = ({ database, nowMs }: Databases, { table, id, made }: Secrets): string[] =>
-  readRows(
+      where c.${id} in (select target from later_change);
+    update copy.${table} as c set revoked_at = e.revoked_at, expires_at = e.expires_at
+      from ending e where e.id = c.${id}`)
+  const isLive = `(${works(now)})`
+  const carried = listNames(
     database,
-    `select ${id} as id, name, revoked_at, expires_at from main.${table} where ${id} in (${made})
-      and ${id} not in (select ${id} from copy.${table}) order by 1`,
+    `select name, id, iif(${isLive}, 'expires earlier', 'ended') from ending
+      where worked and (expires_at is not old_expires_at or not ${isLive}) order by id`,
   )
-    .filter((row) => isLive(row, nowMs))
-    .map((row) => nameRow(row.name, row.id))
-
-function earlier(a: Row[string], b: Row[string]): Row[string] {
-  if (a === null || b === null) return a ?? b
-  return Math.min(Number(a), Number(b))
+  const shorter = `select name, id, 'the later expiry' from ending
+    where is_left and ${isLive} and expires_at is not later_expires_at order by id`
+  const gone = `select name, ${id} from main.${table} where ${id} in (${made}) and ${isLive}
+    and ${id} not in (select ${id} from copy.${table}) order by ${id}`
+  const lost = [...listNames(database, shorter), ...listNames(database, gone)]
+  database.exec('drop table ending')
+  return { carried, lost }
 }
 
 function carryKeys(databases: Databases): Carried {
   const added = addKeys(databases)
   const { carried, lost } = endSecrets(databases, keySecrets)
-  return { carried: [...(carried as string[]), ...added], lost }
+  return { carried: [...carried, ...added], lost }
 }
 
 function addKeys({ database, nowMs }: Databases): string[] {
@@ -94,19 +78,18 @@ function addKeys({ database, nowMs }: Databases): string[] {
     insert into copy.delivery_key (${columns})
     select ${columns} from main.delivery_key
       where key_id in (select id from made) and (hook is not null or key_id in (select id from successor))
-        and key_id not in (select key_id from copy.delivery_key) and ${isOfApp('app_id')}
-        and revoked_at is null and (expires_at is null or expires_at > ?)
-    returning key_id, name`
-  return readRows(database, text, nowMs).map((row) => nameRow(row.name, row.key_id, 'made since'))
+        and key_id not in (select key_id from copy.delivery_key) and ${isOfApp('app_id')} and ${works(String(nowMs))}
+    returning name, key_id, 'made since'`
+  return listNames(database, text)
 }
 
-const listLive = (table: string, id: string, where: string) => (databases: Databases) =>
-  readRows(
-    databases.database,
-    `select ${id} as id, name, revoked_at, expires_at from copy.${table} where ${where} order by 1`,
-  )
-    .filter((row) => isLive(row, databases.nowMs))
-    .map((row) => nameRow(row.name, row.id))
+const listLive =
+  ({ table, id }: Secrets, where: string) =>
+  ({ database, nowMs }: Databases) =>
+    listNames(
+      database,
+      `select name, ${id} from copy.${table} where ${where} and ${works(String(nowMs))} order by ${id}`,
+    )
 
 function reducePeople({ database }: Databases): Carried {
   const update = database.prepare(
@@ -137,16 +120,14 @@ function reducePeople({ database }: Databases): Carried {
     if (row.disabled_at === null)
       carried.push(nameRow(row.name, row.person_id, isDisabled ? 'disabled' : 'fewer rights'))
   }
-  return { carried, lost: [...lost, ...listNewPeople({ database })] }
-}
-
-const listNewPeople = ({ database }: Pick<Databases, 'database'>): string[] =>
-  readRows(
+  const made = listNames(
     database,
-    `select person_id, name from main.person where disabled_at is null
+    `select name, person_id from main.person where disabled_at is null
       and person_id in (select target from later_change where action = 'person.create')
-      and person_id not in (select person_id from copy.person) order by 1`,
-  ).map((row) => nameRow(row.name, row.person_id))
+      and person_id not in (select person_id from copy.person) order by person_id`,
+  )
+  return { carried, lost: [...lost, ...made] }
+}
 
 const lesserRole = (a: Role, b: Role): Role => (isAtLeast(a, b) ? b : a)
 
@@ -159,43 +140,24 @@ function sharedApps(given: Row[string], other: Row[string]): Row[string] {
   return own.every((app) => others.has(app)) ? given : JSON.stringify(own.filter((app) => others.has(app)))
 }
 
+const selectPasskeys = (database: 'copy' | 'main'): string =>
+  `select k.name || ' of ' || p.name from ${database}.passkey k join ${database}.person p using (person_id)`
+
 function removePasskeys({ database }: Databases): Carried {
-  const remove = database.prepare('delete from copy.passkey where passkey_id = ?')
-  const removed = readRows(
-    database,
-    `select k.passkey_id, k.name || ' of ' || p.name as name
-      from copy.passkey k join copy.person p on p.person_id = k.person_id
-      where k.passkey_id not in (select passkey_id from main.passkey) and exists (select 1 from later_change l
-        where l.target = k.person_id and l.action = 'passkey.remove' and l.detail = k.name) order by 1`,
-  )
-  for (const { passkey_id = null } of removed) remove.run(passkey_id)
+  const isRemoved = `passkey_id not in (select passkey_id from main.passkey) and exists (select 1 from later_change l
+    where l.target = k.person_id and l.action = 'passkey.remove' and l.detail = k.name)`
+  const carried = listNames(database, `${selectPasskeys('copy')} where ${isRemoved} order by 1`)
+  database.exec(`delete from copy.passkey as k where ${isRemoved}`)
   // A counter that went back would hide a copied passkey (WebAuthn 6.1.1).
   database.exec(`update copy.passkey as c set counter = m.counter from main.passkey m
     where m.passkey_id = c.passkey_id and m.counter > c.counter`)
-  const made = readRows(
+  const lost = listNames(
     database,
-    `select k.name || ' of ' || p.name as name from main.passkey k join main.person p on p.person_id = k.person_id
-      where k.passkey_id not in (select passkey_id from copy.passkey) and exists (select 1 from later_change l
-        where l.target = k.person_id and l.action = 'passkey.add') order by 1`,
+    `${selectPasskeys('main')} where passkey_id not in (select passkey_id from copy.passkey)
+      and person_id in (select target from later_change where action = 'passkey.add') order by 1`,
   )
-  return {
-    carried: removed.map(({ name }) => nameRow(name, 'removed')),
-    lost: made.map(({ name }) => nameRow(name)),
-  }
+  return { carried: carried.map((name) => nameRow(name, 'removed')), lost }
 }
-
-const listPeople = ({ database }: Databases): string[] =>
-  readRows(
-    database,
-    'select person_id, name from copy.person where disabled_at is null order by person_id',
-  ).map((row) => nameRow(row.name, row.person_id))
-
-const listPasskeys = ({ database }: Databases): string[] =>
-  readRows(
-    database,
-    `select k.name || ' of ' || p.name as name from copy.passkey k join copy.person p on p.person_id = k.person_id
-      where p.disabled_at is null order by 1`,
-  ).map(({ name }) => nameRow(name))
 
 const ofActiveApp = "app_id in (select app_id from copy.app where status = 'active')"
 
@@ -204,14 +166,24 @@ export const accessKinds: readonly Kind[] = [
     name: 'delivery keys',
     tables: ['delivery_key'],
     carry: carryKeys,
-    listWorking: listLive('delivery_key', 'key_id', ofActiveApp),
+    listWorking: listLive(keySecrets, ofActiveApp),
   },
   {
     name: 'management tokens',
     tables: ['token'],
     carry: (databases) => endSecrets(databases, tokenSecrets),
-    listWorking: listLive('token', 'token_id', 'true'),
+    listWorking: listLive(tokenSecrets, 'true'),
   },
-  { name: 'people', tables: ['person'], carry: reducePeople, listWorking: listPeople },
-  { name: 'passkeys', tables: ['passkey'], carry: removePasskeys, listWorking: listPasskeys },
+  {
+    name: 'people',
+    tables: ['person'],
+    carry: reducePeople,
+    listWorking: list('select name, person_id from copy.person where disabled_at is null order by person_id'),
+  },
+  {
+    name: 'passkeys',
+    tables: ['passkey'],
+    carry: removePasskeys,
+    listWorking: list(`${selectPasskeys('copy')} where disabled_at is null order by 1`),
+  },
 ]

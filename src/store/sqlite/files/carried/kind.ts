@@ -1,8 +1,8 @@
 /**
  * One kind of thing that a restore compares: how it is carried over from the database that was there to the
- * copy of the backup. For example, a table whose newer rows are kept:
+ * copy of the backup. For example, a table whose later rows are kept:
  *
- *     { name: 'daily counts', tables: ['usage_day'], carry: (databases) => … }
+ *     { name: 'audit', tables: ['audit'], carry: merging({ table: 'audit', … }) }
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Found } from '../../../database-facts.ts'
@@ -16,7 +16,7 @@ export type Row = Readonly<Record<string, string | number | null>>
  */
 export type Databases = { readonly database: DatabaseSync; readonly nowMs: number }
 
-export type Carried = { readonly carried: Found; readonly lost: Found }
+export type Carried = { readonly carried: Found; readonly lost?: Found }
 
 export type Kind = {
   /** In lists for people and in JSON. */
@@ -41,11 +41,52 @@ export const count = (database: DatabaseSync, from: string, ...values: (string |
 export const listColumns = (database: DatabaseSync, table: string): string[] =>
   readRows(database, "select name from pragma_table_info(?, 'copy')", table).map(({ name }) => String(name))
 
-/** `Ana (pe_…, reduced)`. */
-export function nameRow(name: Row[string] | undefined, ...notes: (Row[string] | undefined)[]): string {
-  const [first = '', ...rest] = [name, ...notes].filter((text) => typeof text === 'string' && text !== '')
-  return rest.length === 0 ? String(first) : `${first} (${rest.join(', ')})`
+export type Merge = {
+  readonly table: string
+  readonly key: string
+  /** The rows of `main` that count, each as `later`. */
+  readonly where?: string
+  /** Whether a row, `excluded`, replaces the row of the copy, `known`. */
+  readonly isNewer: string
 }
+
+/** Adds the rows of `main` that the copy lacks, and replaces older ones. It keeps no rows in memory. */
+export function mergeRows({ database }: Databases, { table, key, where = 'true', isNewer }: Merge) {
+  const columns = listColumns(database, table)
+  const before = count(database, `copy.${table}`)
+  const written = change(
+    database,
+    `insert into copy.${table} as known (${columns.join(', ')})
+      select ${columns.join(', ')} from main.${table} later where ${where}
+      on conflict (${key}) do update
+        set ${columns.map((column) => `${column} = excluded.${column}`).join(', ')} where ${isNewer}`,
+  )
+  const added = count(database, `copy.${table}`) - before
+  return { added, replaced: written - added }
+}
+
+/** Carries a kind that is one table. `replaced` names the rows that were replaced, in lists for people. */
+export const merging =
+  (rows: Merge, replaced?: string) =>
+  (databases: Databases): Carried => {
+    const counts = mergeRows(databases, rows)
+    return { carried: { added: counts.added, ...(replaced && { [replaced]: counts.replaced }) } }
+  }
+
+/** `Ana (pe_…, reduced)`. */
+export function nameRow(...columns: (Row[string] | undefined)[]): string {
+  const [name = '', ...notes] = columns.filter((text) => typeof text === 'string' && text !== '')
+  return notes.length === 0 ? String(name) : `${name} (${notes.join(', ')})`
+}
+
+/** The rows of a statement, each by `nameRow`. */
+export const listNames = (database: DatabaseSync, text: string): string[] =>
+  readRows(database, text).map((row) => nameRow(...Object.values(row)))
+
+export const list =
+  (text: string) =>
+  ({ database }: Databases): string[] =>
+    listNames(database, text)
 
 /** The apps of the copy that are not deleted, as a condition on a column. */
 export const isOfApp = (column: string): string =>
