@@ -12,6 +12,8 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
 
 const rate = 500
+/** A slow machine sends fewer, instead of having a queue that grows for as long as the load lasts. */
+const queuedMax = 5000
 /** Longer than workers keep the keys of a domain. */
 const keptMs = 31_000
 
@@ -45,11 +47,13 @@ test(`500 emails a second while a key replaces another one, whose record goes a 
   await add('old')
   const accepted = new Set<EmailId>()
   const state = { on: true }
+  const total = () => [...results.values()].reduce((sum, each) => sum + each, 0)
   const beganMs = performance.now()
   const load = (async () => {
     for (let sent = 0; state.on; ) {
       const due = ((performance.now() - beganMs) / 1000) * rate
-      const posts = Array.from({ length: Math.max(0, Math.floor(due) - sent) }, async (_, n) => {
+      const room = Math.min(Math.floor(due) - sent, queuedMax - (accepted.size - total()))
+      const posts = Array.from({ length: Math.max(0, room) }, async (_, n) => {
         const answer = await service.post(validBody({ to: `r${sent + n}@example.com` }))
         if (answer.status === 202) accepted.add((answer.headers.get('email-id') ?? '') as EmailId)
       })
@@ -65,7 +69,6 @@ test(`500 emails a second while a key replaces another one, whose record goes a 
   await eventually(() => (selectors.get('new') ?? 0) > before + 500)
   state.on = false
   await load
-  const total = () => [...results.values()].reduce((sum, each) => sum + each, 0)
   await eventually(() => total() >= accepted.size, 240_000)
   t.diagnostic(
     `${accepted.size} emails in ${Math.round((performance.now() - beganMs) / 1000)} s: ${JSON.stringify([...selectors])}`,
