@@ -1,4 +1,7 @@
-/** Runs one operation with an access: checks role, scope, target and input, in this order. */
+/**
+ * Runs one operation with an access. Checks, in this order: role, scope, target, input, fresh sign-in, room in
+ * the audit.
+ */
 import type { TSchema } from 'typebox'
 import { auditedPerDayMax } from '../../domain/bounds.ts'
 import type { AppId } from '../../domain/id.ts'
