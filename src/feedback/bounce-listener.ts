@@ -187,6 +187,7 @@ export class BounceListener {
     const rates = this.#ratesOf(to)
     const bytes = await readBounded(stream, (size) => {
       if (!rates.charge(remoteAddress, size)) cutOff()
+      return this.#turns.next(size)
     })
     if (bytes === null) throw tooLarge
     const sender = envelope.mailFrom === false ? '' : envelope.mailFrom.address
@@ -232,14 +233,14 @@ const nameSession = ({
  */
 async function readBounded(
   stream: SMTPServerDataStream,
-  charge: (bytes: number) => void,
+  charge: (bytes: number) => Promise<void>,
 ): Promise<Buffer | null> {
   let bytes = Buffer.allocUnsafe(16 * 1024)
   let size = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     const begin = size
     size += chunk.length
-    charge(chunk.length)
+    await charge(chunk.length)
     if (size > reportMax) continue
     if (size > bytes.length) {
       const larger = Buffer.allocUnsafe(Math.max(size, Math.min(reportMax, 2 * bytes.length)))

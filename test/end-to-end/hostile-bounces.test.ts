@@ -254,6 +254,19 @@ test('of reports that end together, one is read in each turn of the event loop',
   for (const { socket } of clients) socket.destroy()
 })
 
+test('large messages are read in pieces, and a small one waits for a piece of each', async (t) => {
+  const { port } = await listen(t)
+  const answered: string[] = []
+  const large = await Promise.all(Array.from({ length: 4 }, () => beginData(port, bounceAddress)))
+  const text = `${'x'.repeat(998)}\r\n`.repeat(900)
+  const answers = large.map(({ say }) => say(`${text}.`).then(() => answered.push('large')))
+  await handReport(port, { to: bounceAddress, report: 'Hello' })
+  answered.push('small')
+  await Promise.all(answers)
+  assert.equal(answered[0], 'small')
+  for (const { socket } of large) socket.destroy()
+})
+
 test('a message that does not end is cut off', async (t) => {
   const { calls, events, port } = await listen(t, { isProxy: () => false })
   const { isClosed, socket } = await beginData(port, bounceAddress, '127.0.2.5')
