@@ -91,7 +91,7 @@ async function* measureStuffed(
   const places: (Prepared & { url: string; isStuffed: boolean })[] = []
   for (const side of sides) {
     const url = await databases.copy(side.env.POSTERN_DATABASE_URL ?? '')
-    const own = { app: side.acme, person: side.person, rows }
+    const own = { app: side.acme, rows }
     const isStuffed = stuffing === null || (await databases.stuff(url, stuffing, own))
     places.push({ ...side, url, isStuffed })
   }

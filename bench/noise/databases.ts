@@ -19,7 +19,7 @@ export interface Databases {
   stuff(url: string, name: StuffingName, order: Order): Promise<boolean>
 }
 
-type Order = Pick<Sql, 'app' | 'person'> & { readonly rows: number }
+type Order = Pick<Sql, 'app'> & { readonly rows: number }
 type Column = {
   readonly name: string
   readonly type: string

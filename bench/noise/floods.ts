@@ -1,6 +1,14 @@
 /** The requests of acme and of strangers, beside those of the app that is measured. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answers, describeOthers, giveMail, hammer, newCaller, stayConnected } from './callers.ts'
+import {
+  type Answers,
+  describeOthers,
+  giveMail,
+  hammer,
+  newCaller,
+  signalAfter,
+  stayConnected,
+} from './callers.ts'
 import { ask, bounceAddress, type Place, providerCredentials, type Request, runCommand } from './place.ts'
 
 /** Runs until the signal. Returns a note for the table. */
@@ -12,17 +20,30 @@ const clients = 8
 type Wanted = Omit<Request, 'token' | 'signal'> & { readonly isAdmin?: boolean }
 
 /** Requests of acme's operator in turn. */
+export type Call = (n: number, place: Place) => Wanted
+
 export const operate =
-  (...requests: readonly ((n: number, place: Place) => Wanted)[]): Flood =>
+  (...calls: readonly Call[]): Flood =>
   async (place, signal) => {
     const { admin, operator } = place.tokens
     const answers = await hammer(signal, { clients }, async (n) => {
-      const request = requests[Math.floor(n / clients) % requests.length]
-      if (request === undefined) throw new Error('there are no requests')
-      const { isAdmin = false, ...wanted } = request(n, place)
+      const call = calls[Math.floor(n / clients) % calls.length]
+      if (call === undefined) throw new Error('there are no calls')
+      const { isAdmin = false, ...wanted } = call(n, place)
       return String((await ask(place, { ...wanted, token: isAdmin ? admin : operator, signal })).status)
     })
     return describeOthers(answers)
+  }
+
+/** Makes each call once, by a token whose rate nothing else uses. */
+export const makeOnce =
+  (...calls: readonly Call[]) =>
+  async (place: Place): Promise<string> => {
+    for (const [n, call] of calls.entries()) {
+      const { isAdmin: _, ...wanted } = call(-1 - n, place)
+      await ask(place, { ...wanted, token: place.tokens.admin })
+    }
+    return ''
   }
 
 const portOf = (url = 'http://none:1') => Number(new URL(url).port)
@@ -169,30 +190,19 @@ export const beginSignIns: Flood = async ({ service }, signal) => {
   return `${answered} of ${attempts.count} people could begin; the stranger: ${describeOthers(await flood)}`
 }
 
+/** The first sign-in loads the library that checks passkeys. */
+export async function beginOne({ service }: Place): Promise<string> {
+  const call = newCaller(portOf(service.console), signalAfter(5000), '127.0.0.1')
+  await call(writeOptions(service.console, '203.0.113.7'))
+  return ''
+}
+
 /** Sign-ins of many people, 100 a second. */
 export const beginFewSignIns: Flood = async ({ service }, signal) => {
   const callers = Array.from({ length: clients }, () => newCaller(portOf(service.console), signal))
   const answers = await hammer(signal, { clients, everyMs: 80 }, (n, client) => {
     const from = `203.${n % 200}.${Math.floor(n / 200)}.7`
     return callers[client]?.(writeOptions(service.console, from)) ?? Promise.reject()
-  })
-  return describeOthers(answers)
-}
-
-/** A link for acme's person, and a sign-in with it. */
-export const signIn: Flood = async (place, signal) => {
-  const port = portOf(place.service.console)
-  const callers = Array.from({ length: clients }, () => newCaller(port, signal))
-  const answers = await hammer(signal, { clients }, async (_n, client) => {
-    const path = `/v1/people/${place.person}/link`
-    const made = await ask(place, { method: 'POST', path, body: {}, token: place.tokens.admin, signal })
-    const code = /psl_\w+/.exec(made.document.link ?? '')?.[0]
-    if (code === undefined) return `link ${made.status}`
-    const headers = {
-      ...{ host: new URL(place.service.console).host, 'sec-fetch-site': 'same-origin' },
-      'content-type': 'application/x-www-form-urlencoded',
-    }
-    return (await callers[client]?.(writePost('/sign-in', headers, `code=${code}&to=%2F`))) ?? 'failed'
   })
   return describeOthers(answers)
 }

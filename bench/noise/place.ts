@@ -25,7 +25,6 @@ export type Prepared = {
   readonly subject: Subject
   readonly env: Variables
   readonly acme: string
-  readonly person: string
   readonly keys: { readonly shop: string; readonly acme: string }
   readonly tokens: { readonly admin: string; readonly operator: string }
   readonly hookSecrets: number
@@ -64,7 +63,7 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
   await runCommand(subject, env, ['migrate'])
   const { stdout } = await runCommand(subject, env, ['token', 'create', 'bench', '--role', 'admin'])
   const admin = stdout.trim()
-  const bare = { ...{ subject, env, acme: '', person: '', hookSecrets: 0 }, keys: { shop: '', acme: '' } }
+  const bare = { ...{ subject, env, acme: '', hookSecrets: 0 }, keys: { shop: '', acme: '' } }
   return during({ ...bare, tokens: { admin, operator: '' } }, async (place) => {
     const make = async (path: string, body: object, method = 'POST') => {
       const { document, status } = await ask(place, { method, path, body, token: admin })
@@ -77,7 +76,6 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
     const { key: acmeKey = '' } = await make('/v1/apps/acme/keys', {})
     await make('/v1/apps/acme/webhooks/secret', {})
     const scoped = { role: 'operator', apps: ['acme'] }
-    const { id: person = '' } = await make('/v1/people', { name: 'Ada', ...scoped })
     const { token: operator = '' } = await make('/v1/tokens', { name: 'acme team', ...scoped })
     let made = 0
     for (let n = 0, token = ''; n < hookSecrets; n++) {
@@ -88,7 +86,7 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
       if (status === 201) made += 1
     }
     const tokens = { admin, operator }
-    return { subject, env, acme, person, keys: { shop: shopKey, acme: acmeKey }, tokens, hookSecrets: made }
+    return { subject, env, acme, keys: { shop: shopKey, acme: acmeKey }, tokens, hookSecrets: made }
   })
 }
 

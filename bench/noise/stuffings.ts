@@ -13,9 +13,8 @@ export type Sql = {
   /** `n`, or another expression, with zeros in front. */
   readonly pad: (width: number, value?: string) => string
   readonly isSqlite: boolean
-  /** The app whose rows they are, and a person who operates it. */
+  /** The app whose rows they are. */
   readonly app: string
-  readonly person: string
 }
 
 type Stuffing = {
@@ -116,17 +115,6 @@ const rateBucket = (sql: Sql, ageMs: number) => ({
   arrival_us: `${at(sql, ageMs)}000`,
 })
 
-const session = (sql: Sql, ageMs: number) => ({
-  ...{ session_id: id('ses', sql, 0), session_hash: sql.pad(43), person_id: text(sql.person) },
-  ...{ method: `'code'`, agent: `'Firefox'`, begun_at: at(sql, ageMs), seen_at: at(sql, ageMs) },
-  expires_at: at(sql, ageMs - 8 * 60 * minuteMs),
-})
-
-const signInCode = (sql: Sql, ageMs: number) => ({
-  ...{ code_hash: sql.pad(43), person_id: text(sql.person), created_at: at(sql, ageMs) },
-  expires_at: at(sql, ageMs - 15 * minuteMs),
-})
-
 const nonce = (sql: Sql, ageMs: number) => ({
   ...{ nonce_hash: sql.pad(43), expires_at: at(sql, ageMs - 5 * minuteMs) },
 })
@@ -150,7 +138,10 @@ const queueAlso = ({ app, isSqlite, nowMs }: Sql) => [
 
 const hourMs = 60 * minuteMs
 
-/** Each growing table; and those with rows that are to be deleted, all at once. */
+/**
+ * Each growing table; and those with rows that are to be deleted, all at once. A person has 20 sessions and one
+ * sign-in code, so those tables grow only with the people that admins of the whole service make.
+ */
 export const stuffings = {
   audit: { table: 'audit', ageMs: hourMs, row: audit },
   suppression: { table: 'suppression', ageMs: hourMs, row: suppression },
@@ -162,8 +153,6 @@ export const stuffings = {
   usage_day: { table: 'usage_day', ageMs: 0, row: usageDay },
   idempotency: { table: 'idempotency', ageMs: hourMs, row: idempotency },
   rate_bucket: { table: 'rate_bucket', ageMs: -hourMs, row: rateBucket },
-  session: { table: 'session', ageMs: 0, row: session },
-  sign_in_code: { table: 'sign_in_code', ageMs: 0, row: signInCode },
   nonce: { table: 'nonce', ageMs: 0, row: nonce },
   queue: { table: 'queue', ageMs: hourMs, row: queue, also: queueAlso },
   'old audit': { table: 'audit', ageMs: 401 * dayMs, row: audit },
