@@ -64,6 +64,9 @@ export type EmailQuery = {
   readonly limit: number
 }
 
+/** At most `max` keys, in the order of their ids, that come after this one. */
+export type KeyPage = { readonly after?: KeyId | ''; readonly max?: number }
+
 export type KeyRecord = {
   readonly id: KeyId
   readonly app: AppId
@@ -220,7 +223,7 @@ export interface OperatorStore {
   createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | 'too_many' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
   findKeyByHash(hash: KeyHash): Promise<KeyRecord | null>
-  listKeys(app: AppId): Promise<readonly KeyRecord[]>
+  listKeys(app: AppId, page?: KeyPage): Promise<readonly KeyRecord[]>
   /**
    * The keys of all apps that expire from now to `until` and are not revoked. A replaced key expires on
    * purpose: it is listed if it was used since and either lately, or its successor never was.

@@ -1,6 +1,7 @@
 /** Lists the delivery keys of an app. */
 
-import { cutList, pageQuery } from '../operation/list-pages.ts'
+import type { KeyId } from '../../domain/id.ts'
+import { cutList, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, newPageSchema, presentKey } from '../resources.ts'
@@ -14,6 +15,12 @@ export const listKeys = operation({
   query: closed(pageQuery),
   answer: newPageSchema(KeyResource),
   errors: ['cursor_mismatch'],
-  run: async (context, { query }, { id }) =>
-    cutList(context, (await context.store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),
+  async run(context, { query }, { id }) {
+    const filters = { list: 'keys', app: id } as const
+    const cursor = readCursor<KeyId>(context, query, filters)
+    if (!cursor.ok) return cursor
+    const page = { after: cursor.value ?? '', max: readLimit(query) + 1 } as const // one more tells of a next page
+    const keys = await context.store.listKeys(id, page)
+    return cutList(context, keys.map(presentKey), query, filters)
+  },
 })

@@ -32,7 +32,7 @@ create table delivery_key (
   hook text,                               -- the auth server that posts with it; null for an app's own key
   sealed text                              -- the secret by which that server signs, sealed; null if it sends its key
 ) with (fillfactor = 70);
-create index delivery_key_app on delivery_key (app_id);
+create index delivery_key_app on delivery_key (app_id, key_id);
 create index delivery_key_ended on delivery_key (coalesce(revoked_at, expires_at));
 
 -- Management tokens.
