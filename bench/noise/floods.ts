@@ -17,7 +17,7 @@ export type Flood = (place: Place, signal: AbortSignal) => Promise<string>
 /** As many as the program of an operator, or of a stranger, might have. */
 const clients = 8
 
-type Wanted = Omit<Request, 'token' | 'signal'> & { readonly isAdmin?: boolean }
+type Wanted = Omit<Request, 'token' | 'signal'>
 
 /** Requests of acme's operator in turn. */
 export type Call = (n: number, place: Place) => Wanted
@@ -25,12 +25,11 @@ export type Call = (n: number, place: Place) => Wanted
 export const operate =
   (...calls: readonly Call[]): Flood =>
   async (place, signal) => {
-    const { admin, operator } = place.tokens
+    const token = place.tokens.operator
     const answers = await hammer(signal, { clients }, async (n) => {
       const call = calls[Math.floor(n / clients) % calls.length]
       if (call === undefined) throw new Error('there are no calls')
-      const { isAdmin = false, ...wanted } = call(n, place)
-      return String((await ask(place, { ...wanted, token: isAdmin ? admin : operator, signal })).status)
+      return String((await ask(place, { ...call(n, place), token, signal })).status)
     })
     return describeOthers(answers)
   }
@@ -40,8 +39,7 @@ export const makeOnce =
   (...calls: readonly Call[]) =>
   async (place: Place): Promise<string> => {
     for (const [n, call] of calls.entries()) {
-      const { isAdmin: _, ...wanted } = call(-1 - n, place)
-      await ask(place, { ...wanted, token: place.tokens.admin })
+      await ask(place, { ...call(-1 - n, place), token: place.tokens.admin })
     }
     return ''
   }
