@@ -191,8 +191,7 @@ export const beginSignIns: Flood = async ({ service }, signal) => {
 /** The first sign-in loads the library that checks passkeys. */
 export async function beginOne({ service }: Place): Promise<string> {
   const call = newCaller(portOf(service.console), signalAfter(5000), '127.0.0.1')
-  await call(writeOptions(service.console, '203.0.113.7'))
-  return ''
+  return `first ${await call(writeOptions(service.console, '203.0.113.7'))}`
 }
 
 /** Sign-ins of many people, 100 a second. */
