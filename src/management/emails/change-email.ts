@@ -1,4 +1,5 @@
 /** An operator's changes of emails: retry one or all deferred ones now, or cancel one. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Type } from 'typebox'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../../store/operator-store.ts'
@@ -66,6 +67,7 @@ export const retryAll = operation({
   path: '/v1/emails/retry',
   role: 'operator',
   target: 'none',
+  costly: true,
   summary:
     'Makes every deferred email of one app or of all apps due now, except those that may have killed workers.',
   body: closed({ app: Type.Optional(appName()) }),
@@ -86,10 +88,13 @@ async function walk({ store, access, onQueued }: Context, apps: readonly AppId[]
   const endMs = performance.now() + retryAllMs
   let [retried, after]: [number, EmailId | null] = [0, null]
   do {
+    const beganMs = performance.now()
     const step: RetryStep = await store.retryDeferred(apps, after, retried === 0 ? access.actor : null)
-    if (step.retried > 0) onQueued()
     retried += step.retried
     after = step.next
+    if (step.retried === 0) continue
+    onQueued()
+    await sleep(performance.now() - beganMs) // others write for as long
   } while (after !== null && performance.now() < endMs)
   return { retried, complete: after === null }
 }
