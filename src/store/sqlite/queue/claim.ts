@@ -90,11 +90,14 @@ function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] 
   })
 }
 
+/** Few, because accepting waits for them, in every claim, when a backlog is due at once. */
+const dueMax = 100
+
 // The same holds for a `due_at` further ahead than the longest wait.
 function queueDeferred(tx: WriteTransaction): void {
   // Two ranges of the index: with one condition for both, each claim would read all mail that is not due.
   const part = (where: string) =>
-    `select email_id from (select email_id from queue where state = 'deferred' and ${where} order by due_at limit ${stepMax})`
+    `select email_id from (select email_id from queue where state = 'deferred' and ${where} order by due_at limit ${dueMax})`
   tx.sql(
     `update queue set state = 'queued' where email_id in (${part('due_at <= ?')} union all ${part('due_at > ?')})`,
   ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs)
