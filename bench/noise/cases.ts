@@ -45,7 +45,7 @@ export const quiet: Case = { name: 'quiet', title: 'nothing', stuffing: null, ms
 const get = (path: string) => () => ({ method: 'GET', path })
 const post = (path: string, body: object) => () => ({ method: 'POST', path, body })
 
-/** What acme does with each table: calls of the management API, or another flood. */
+/** The use that acme makes of each table: calls of the management API, or another flood. */
 const operations: Readonly<Partial<Record<StuffingName, readonly Call[] | Flood>>> = {
   suppression: [
     (n) => ({ method: 'POST', path: '/v1/suppressions', body: { to: `n${n}@example.com`, app: 'acme' } }),
@@ -74,6 +74,7 @@ const operations: Readonly<Partial<Record<StuffingName, readonly Call[] | Flood>
 /** A service that runs for a while has made each call once, which prepares its statements and its checks. */
 const withOperation = (name: StuffingName): Pick<Case, 'before' | 'flood'> => {
   const calls = operations[name] ?? nothing
+  if (calls === beginFewSignIns) return { flood: calls, before: beginOne }
   return typeof calls === 'function'
     ? { flood: calls }
     : { flood: operate(...calls), before: makeOnce(...calls) }

@@ -139,8 +139,8 @@ const queueAlso = ({ app, isSqlite, nowMs }: Sql) => [
 const hourMs = 60 * minuteMs
 
 /**
- * Each growing table; and those with rows that are to be deleted, all at once. A person has 20 sessions and one
- * sign-in code, so those tables grow only with the people that admins of the whole service make.
+ * Each growing table; and those with rows that are to be deleted, all at once. Without sessions and sign-in
+ * codes: a person has 20 and one, so these grow only with the people that admins of the whole service make.
  */
 export const stuffings = {
   audit: { table: 'audit', ageMs: hourMs, row: audit },

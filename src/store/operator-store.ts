@@ -64,9 +64,6 @@ export type EmailQuery = {
   readonly limit: number
 }
 
-/** At most `max` keys, in the order of their ids, that come after this one. */
-export type KeyPage = { readonly after?: KeyId | ''; readonly max?: number }
-
 export type KeyRecord = {
   readonly id: KeyId
   readonly app: AppId
@@ -223,7 +220,8 @@ export interface OperatorStore {
   createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | 'too_many' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
   findKeyByHash(hash: KeyHash): Promise<KeyRecord | null>
-  listKeys(app: AppId, page?: KeyPage): Promise<readonly KeyRecord[]>
+  /** At most `max` keys after one of them, in the order of their ids; all by default. */
+  listKeys(app: AppId, after?: KeyId | null, max?: number): Promise<readonly KeyRecord[]>
   /**
    * The keys of all apps that expire from now to `until` and are not revoked. A replaced key expires on
    * purpose: it is listed if it was used since and either lately, or its successor never was.

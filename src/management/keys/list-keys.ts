@@ -19,8 +19,8 @@ export const listKeys = operation({
     const filters = { list: 'keys', app: id } as const
     const cursor = readCursor<KeyId>(context, query, filters)
     if (!cursor.ok) return cursor
-    const page = { after: cursor.value ?? '', max: readLimit(query) + 1 } as const // one more tells of a next page
-    const keys = await context.store.listKeys(id, page)
+    // One more tells whether there is a next page.
+    const keys = await context.store.listKeys(id, cursor.value, readLimit(query) + 1)
     return cutList(context, keys.map(presentKey), query, filters)
   },
 })

@@ -6,14 +6,7 @@ import type { HookSystemName } from '../../domain/hooks/hook-settings.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
 import type { HookKey, HookSecretRecord, SealedSecret } from '../hook-store.ts'
-import type {
-  ExpiringKey,
-  KeyChange,
-  KeyPage,
-  KeyRecord,
-  KeyReplacement,
-  NewKeyRecord,
-} from '../operator-store.ts'
+import type { ExpiringKey, KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
@@ -196,10 +189,11 @@ function* findKeyByHash({ prefix }: ScriptContext, hash: KeyHash): Script<KeyRec
 function* listKeys(
   { prefix }: ScriptContext,
   app: AppId,
-  { after = '', max = Number.MAX_SAFE_INTEGER }: KeyPage = {},
+  after: KeyId | null = null,
+  max = Number.MAX_SAFE_INTEGER,
 ): Script<KeyRecord[]> {
   const text = `select * from ${prefix}delivery_key where app_id = $1 and key_id > $2 order by key_id limit ${max}`
-  return yield* readAll({ text, values: [app, after] }, toKeyRecord)
+  return yield* readAll({ text, values: [app, after ?? ''] }, toKeyRecord)
 }
 
 function* listExpiringKeys({ nowMs, prefix }: ScriptContext, until: number): Script<ExpiringKey[]> {
