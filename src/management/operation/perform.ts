@@ -1,6 +1,6 @@
 /**
- * Runs one operation with an access. Checks, in this order: role, scope, target, input, fresh sign-in, room in
- * the audit.
+ * Runs one operation with an access. Checks, in this order: role, scope, target, input, fresh sign-in, and
+ * room in the audit.
  */
 import type { TSchema } from 'typebox'
 import { auditedPerDayMax } from '../../domain/bounds.ts'
