@@ -53,6 +53,8 @@ const limit = (it: It, limits: string) =>
 const suspendAcme = (it: It, status = 'suspended', at = nowMs) =>
   it.sql(`update app set status = '${status}', status_at = ${at}, slug = app_id where app_id = '${acme}'`)
 
+type Count = { readonly emails: number }
+
 /** Leaves of the queue only what the condition names; SQLite empties a table at once. */
 const keepQueue = (it: It, condition: string) =>
   it.sql(`create temp table kept as select * from queue where ${condition};
@@ -151,7 +153,10 @@ export const queueCases: Cases<Exclude<MethodName, ScriptName>> = {
     },
     'deferred mail that is due': (it) => {
       it.move(2 * 60 * minuteMs)
+      const [before] = it.all("select count(*) as emails from queue where state = 'deferred'") as Count[]
       it.run('claimDue', { request: claim, allVoid: false })
+      const [after] = it.all("select count(*) as emails from queue where state = 'deferred'") as Count[]
+      assert.ok(Number(before?.emails) - Number(after?.emails) <= 100, 'others wait for them')
     },
     'expired mail': (it) => {
       it.move(2 * dayMs)
