@@ -31,10 +31,12 @@ export async function startPostgrey(scope: Scope) {
     if (child.exitCode !== null) throw new Error('postgrey ended')
     return isListening(port)
   })
+  // One connection, as Postfix has: of hundreds in a second, postgrey sometimes leaves one without an answer.
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+  atEnd(scope, () => socket.destroy())
   return {
     /** Whether the recipient's server takes mail from `sender` now, and does not defer it. */
     async takes(sender: string, recipient: string): Promise<boolean> {
-      const socket = connect(port, '127.0.0.1')
       const names = {
         request: 'smtpd_access_policy',
         client_address: '192.0.2.1',
@@ -44,8 +46,7 @@ export async function startPostgrey(scope: Scope) {
       }
       const lines = Object.entries(names).map(([name, value]) => `${name}=${value}\n`)
       socket.write(`${lines.join('')}\n`)
-      const [answer] = await once(socket.setEncoding('utf8'), 'data')
-      socket.destroy()
+      const [answer] = await once(socket, 'data')
       if (!/^action=(DEFER_IF_PERMIT|DUNNO|PREPEND)\b/i.test(answer)) throw new Error(answer)
       return !answer.startsWith('action=DEFER')
     },
