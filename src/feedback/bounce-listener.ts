@@ -44,6 +44,9 @@ const closeMs = 1000
 /** Refused recipients of one session; more is somebody who guesses. */
 const refusedMax = 20
 
+/** So much of a message is read in a turn, in however many pieces it comes. */
+const pieceBytes = 64 * 1024
+
 const refuse = (responseCode: number, text: string): Error => Object.assign(new Error(text), { responseCode })
 
 const noMailbox = refuse(550, '5.1.1 There is no such bounce address here')
@@ -185,9 +188,13 @@ export class BounceListener {
   ): Promise<void> {
     const to = envelope.rcptTo[0]?.address ?? ''
     const rates = this.#ratesOf(to)
-    const bytes = await readBounded(stream, (size) => {
+    let read = 0
+    const bytes = await readBounded(stream, async (size) => {
       if (!rates.charge(remoteAddress, size)) cutOff()
-      return this.#turns.next(size)
+      read += size
+      if (read < pieceBytes) return
+      await this.#turns.next(read)
+      read = 0
     })
     if (bytes === null) throw tooLarge
     const sender = envelope.mailFrom === false ? '' : envelope.mailFrom.address
