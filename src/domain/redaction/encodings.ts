@@ -2,7 +2,7 @@
  * Finds what is known of an email where a server writes it in base64, base64url or hexadecimal digits, alone
  * or within a longer text. Such a run is hidden as a whole.
  */
-import { decodeText, findAll } from './letters.ts'
+import { decodeText, findAll, unfold } from './letters.ts'
 import type { Mark, Span } from './spans.ts'
 
 export type Value = { readonly value: string; readonly mark: Mark }
@@ -13,14 +13,19 @@ const bytesMin = 3
 /** So many bytes in a row are enough of a longer value, as a server may cut it. */
 const sharedMin = 8
 
-export function findEncoded(line: string, values: readonly Value[]): Span[] {
+/** @param lineCode the code with which each line of the reply begins */
+export function findEncoded(line: string, lineCode: string | null, values: readonly Value[]): Span[] {
   const wanted = values
     .map(({ value, mark }) => ({ bytes: toBytes(Buffer.from(value)), mark }))
     .filter(({ bytes }) => bytes.length >= bytesMin)
+  const find = (text: string): Span[] => {
+    const unfolded = lineCode === null ? text : unfold(text, lineCode)
+    return toRuns(unfolded, [...findBase64(unfolded, wanted), ...findHex(unfolded, wanted)])
+  }
   const { text, starts, ends } = decodeText(line)
-  const escaped = text === line ? [] : findIn(text, wanted)
+  const escaped = text === line ? [] : find(text)
   return [
-    ...findIn(line, wanted),
+    ...find(line),
     ...escaped.map(({ from, to, mark }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0, mark })),
   ]
 }
@@ -28,47 +33,74 @@ export function findEncoded(line: string, values: readonly Value[]): Span[] {
 /** A byte is a character, and capitals are small letters, as servers write addresses and codes in either. */
 const toBytes = (bytes: Buffer): string => bytes.toString('latin1').toLowerCase()
 
-const findIn = (text: string, wanted: readonly Wanted[]): Span[] => [
-  ...findBase64(text, wanted),
-  ...findHex(text, wanted),
-]
+/** The digits of a text without what is between them, such as the end of a line, and the place of each. */
+type Digits = { readonly text: string; readonly places: readonly number[] }
+
+function readDigits(text: string, shape: RegExp): Digits {
+  const places: number[] = []
+  let digits = ''
+  for (const { 0: run, index } of text.matchAll(shape)) {
+    digits += run
+    for (let at = 0; at < run.length; at++) places.push(index + at)
+  }
+  return { text: digits, places }
+}
 
 /** A value may begin at any of the four characters that are three bytes, so the text is read at each. */
 function findBase64(text: string, wanted: readonly Wanted[]): Span[] {
-  const digits = text.replace(/[^\w+/-]/g, 'A')
-  const size = 4 * Math.ceil((text.length + 3) / 4)
-  const all = [0, 1, 2, 3].map((offset) => 'A'.repeat(offset) + digits.padEnd(size - offset, 'A')).join('')
-  return findQuoted(toBytes(Buffer.from(all, 'base64')), wanted).map(({ at, mark }) => {
-    const place = Math.floor((at * 4) / 3)
-    let from = (place % size) - Math.floor(place / size)
-    let to = from + 1
-    while (/[\w+/-]/.test(text[from - 1] ?? '')) from--
-    while (/[\w+/=-]/.test(text[to] ?? '')) to++
-    return { from, to, mark }
+  const digits = readDigits(text, /[\w+/-]+/g)
+  const size = 4 * Math.ceil((digits.text.length + 3) / 4)
+  const all = [0, 1, 2, 3]
+    .map((offset) => 'A'.repeat(offset) + digits.text.padEnd(size - offset, 'A'))
+    .join('')
+  return findQuoted(toBytes(Buffer.from(all, 'base64')), wanted).map(({ at, length, mark }) => {
+    const [first, end] = [Math.floor((at * 4) / 3), Math.ceil(((at + length) * 4) / 3)]
+    const offset = Math.floor(first / size)
+    const toPlace = (digit: number) => digits.places[(digit % size) - offset]
+    return { from: toPlace(first) ?? 0, to: (toPlace(end - 1) ?? text.length) + 1, mark }
   })
 }
-
-const hex = /[\da-f]{2}(?:[ :-]?[\da-f]{2}){2,}[\da-f]?/gi
 
 function findHex(text: string, wanted: readonly Wanted[]): Span[] {
-  return Array.from(text.matchAll(hex)).flatMap(({ 0: run, index }) => {
-    const digits = run.replace(/[ :-]/g, '')
-    return [digits, digits.slice(1)]
-      .flatMap((each) => findQuoted(toBytes(Buffer.from(each, 'hex')), wanted))
-      .map(({ mark }): Span => ({ from: index, to: index + run.length, mark }))
-  })
+  const digits = readDigits(text, /[a-z\d]+/gi)
+  return Array.from(digits.text.matchAll(/[\da-f]{6,}/gi)).flatMap(({ 0: run, index }) =>
+    [run, run.slice(1)].flatMap((each, offset) =>
+      findQuoted(toBytes(Buffer.from(each, 'hex')), wanted).map(({ at, length, mark }) => {
+        const toPlace = (byte: number) => digits.places[index + offset + 2 * byte] ?? 0
+        return { from: toPlace(at), to: toPlace(at + length - 1) + 2, mark }
+      }),
+    ),
+  )
 }
 
-type Place = { readonly at: number; readonly mark: Mark }
+/** Each place is hidden with the whole run that it is in, and a run once for each mark. */
+function toRuns(text: string, found: readonly Span[]): Span[] {
+  const shown = new Map<Mark, number>()
+  const runs: Span[] = []
+  for (const { from, to, mark } of found.toSorted((a, b) => a.from - b.from)) {
+    if (to <= (shown.get(mark) ?? 0)) continue
+    let [begin, end] = [from, to]
+    while (/[\w+/-]/.test(text[begin - 1] ?? '')) begin--
+    while (/[\w+/=-]/.test(text[end] ?? '')) end++
+    shown.set(mark, end)
+    runs.push({ from: begin, to: end, mark })
+  }
+  return runs
+}
+
+type Place = { readonly at: number; readonly length: number; readonly mark: Mark }
 
 /** Where the values are in the bytes that were read, whole or cut. */
 function findQuoted(read: string, wanted: readonly Wanted[]): Place[] {
-  const whole = wanted.flatMap(({ bytes, mark }) => findAll(read, bytes).map((at) => ({ at, mark })))
+  const whole = wanted.flatMap(({ bytes, mark }) =>
+    findAll(read, bytes).map((at) => ({ at, length: bytes.length, mark })),
+  )
   const cut: Place[] = []
   for (const { 0: run, index } of read.matchAll(/[ -~]{8,}/g))
     for (let at = 0; at + sharedMin <= run.length; at++) {
       const part = run.slice(at, at + sharedMin)
-      for (const { bytes, mark } of wanted) if (bytes.includes(part)) cut.push({ at: index + at, mark })
+      for (const { bytes, mark } of wanted)
+        if (bytes.includes(part)) cut.push({ at: index + at, length: sharedMin, mark })
     }
   return [...whole, ...cut]
 }

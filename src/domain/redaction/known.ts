@@ -12,6 +12,7 @@ import type { Mark, Span } from './spans.ts'
  * and are read once.
  */
 export type Readings = {
+  readonly lineCode: string | null
   readonly plain: Letters
   readonly forWords: readonly Letters[]
   /** No digits are skipped in one of them. */
@@ -25,7 +26,7 @@ export function readLine(line: string, lineCode: string | null): Readings {
   const isSame = !/[%=&<\\]/.test(line) && (lineCode === null || !line.includes(` ${lineCode}`))
   const withoutTags = isSame ? [] : [readLetters(line, { decodes: true, skipsTags: true })]
   const forWords = [plain, ...decoded]
-  return { plain, forWords, forCodes: [...forWords, ...withoutTags] }
+  return { lineCode, plain, forWords, forCodes: [...forWords, ...withoutTags] }
 }
 
 /** Shorter words occur in ordinary sentences, so they stay; of another script, two letters are a word. */
@@ -65,7 +66,7 @@ export function findEmail(readings: Readings, line: string, email: EmailContent)
     ...tokens,
     ...findLink(readings, line, { url: email.url, tokens }),
     ...(email.code === undefined ? [] : findCode(readings, email.code)),
-    ...findEncoded(line, listValues(email, token)),
+    ...findEncoded(line, readings.lineCode, listValues(email, token)),
   ]
 }
 
@@ -231,7 +232,7 @@ export function findSecret(readings: Readings, line: string, secret: string): Sp
     encodeURIComponent(secret),
     new URLSearchParams({ '': secret }).toString().slice(1),
   ]
-  const encoded = findEncoded(line, [{ value: secret, mark: '<secret>' }])
+  const encoded = findEncoded(line, readings.lineCode, [{ value: secret, mark: '<secret>' }])
   const spelled = spellings.flatMap((spelling) => {
     const exact = findAll(line, spelling).map(
       (from): Span => ({ from, to: from + spelling.length, mark: '<secret>' }),

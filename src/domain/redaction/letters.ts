@@ -48,6 +48,11 @@ const entities: ReadonlyMap<string, string> = new Map([
 const tag = /<[^<>]*>/y
 /** The beginning of a further line, often with the enhanced code. */
 const nextLine = /(\d{3})[ -](?:\d\.\d{1,3}\.\d{1,3} )?/y
+/** A text with spaces in place of the codes with which its further lines begin. */
+export const unfold = (text: string, lineCode: string): string =>
+  text.replaceAll(/ (\d{3})[ -](?:\d\.\d{1,3}\.\d{1,3} )?/g, (found, code) =>
+    code === lineCode ? ' '.repeat(found.length) : found,
+  )
 const letter = /[\p{L}\p{N}]/u
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 

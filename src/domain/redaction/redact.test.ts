@@ -179,6 +179,23 @@ test('what an email holds goes in base64 and hexadecimal digits, in any reply', 
   assert.equal(parseReply('250 ok: queued as 4XkPzQ1YfJz9sT', email).text, '250 ok: queued as 4XkPzQ1YfJz9sT')
 })
 
+test('digits that are broken into lines or groups go as well', () => {
+  const email = { ...content, code: '246813' }
+  const secret = 's3cr3t-Pa55'
+  const fold = (text: string, between: string) => (text.match(/.{1,5}/g) ?? []).join(between)
+  for (const between of ['\r\n554-', '\r\n554 5.7.1 ', '=\r\n', ' ', ':'])
+    for (const encode of [base64, hex]) {
+      for (const value of ['LIVE-TOKEN-4711', '246813', email.to]) {
+        const { text } = parseReply(`554 spam: ${fold(encode(value), between)}, it said`, email)
+        assert.match(text, /^554 spam: <\w+>=*, it said$/, `${value} ${between}`)
+      }
+      const raw = `554 bad: ${fold(encode(`user\0${secret}`), between)}, it said`
+      const { text } = parse(raw, { kind: 'other', secrets: [secret] })
+      assert.doesNotMatch(text, new RegExp(encode(secret).slice(8, 13)), between)
+      assert.match(text, /<secret>/, between)
+    }
+})
+
 test('the sign of an address goes in the escapes of programs', () => {
   const email = { ...content, to: 'jo@example.com' as EmailAddress }
   for (const sign of [String.raw`\u0040`, String.raw`\x40`, String.raw`\100`, '%u0040', '&#64;', '&commat;'])
