@@ -19,9 +19,9 @@ const clients = 8
 
 type Wanted = Omit<Request, 'token' | 'signal'>
 
-/** Requests of acme's operator in turn. */
 export type Call = (n: number, place: Place) => Wanted
 
+/** Calls of acme's operator in turn. */
 export const operate =
   (...calls: readonly Call[]): Flood =>
   async (place, signal) => {
