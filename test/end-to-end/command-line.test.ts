@@ -336,7 +336,7 @@ test('the doctor finds what is well and what is not', onlyHere, async (t) => {
   const elsewhere = await postern({ ...own, ...up, POSTERN_ROLES: 'api,worker' }, ['doctor'])
   assert.equal(elsewhere.code, 0, elsewhere.out)
   assert.match(elsewhere.out, /^ok .*bounces: .*no bounce listener in this process/m)
-  const bare = await postern({}, ['doctor', '--json'])
+  const bare = await postern({}, ['doctor', '--json'], { cwd: temporaryFolder(t) })
   assert.equal(bare.code, 1)
   assert.equal((JSON.parse(bare.out) as { ok: boolean }).ok, false)
 })
