@@ -54,7 +54,7 @@ limit many over quota rate refused rejected storage such timed unavailable unkno
 const isOrdinary = (word: string): boolean => /^\d{0,3}$/.test(word) || ordinaryWords.has(word)
 
 export function findEmail(readings: Readings, line: string, email: EmailContent): Span[] {
-  const names = [email.organisationName ?? '', email.inviterName ?? '']
+  const names = [email.organisationName, email.inviterName].filter((name) => name !== undefined)
   const token = readToken(email.url)
   const tokens = findWord(readings, line, { word: lettersOf(token), mark: '<token>' })
   return [

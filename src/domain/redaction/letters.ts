@@ -54,7 +54,7 @@ export const unfold = (text: string, lineCode: string): string =>
     code === lineCode ? ' '.repeat(found.length) : found,
   )
 const letter = /[\p{L}\p{N}]/u
-const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
+export const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /** The letters and digits of a text, in small letters. */
 export const lettersOf = (text: string): string =>
