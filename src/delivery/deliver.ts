@@ -7,8 +7,9 @@ import type { App } from '../domain/app/app.ts'
 import { hasDomain } from '../domain/app/sender-domains.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { retryForHours, retryForMs } from '../domain/bounds.ts'
+import { chooseSenders } from '../domain/delivery/envelope.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import { isBounceBase, type Reference, toBounceAddress } from '../domain/delivery/reference.ts'
+import { toBounceAddress } from '../domain/delivery/reference.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
@@ -158,29 +159,16 @@ function prepare(deps: DeliverDeps, { claim, app }: Attempt, deadlineMs: number)
   const { composer, bounceAddress } = deps
   const reference = deps.makeReference(claim.emailId)
   const input = { claim, app, reference, lifeLeftMs: deadlineMs - performance.now() }
+  const { from, bounceTo } = chooseSenders(app.settings, bounceAddress)
   return {
-    ...chooseSenders(app.settings, bounceAddress, reference),
+    from,
+    bounceTo: bounceTo && toBounceAddress(bounceTo, reference),
     to: claim.content.to,
     id: claim.emailId,
     reference,
     content: claim.content,
     bytes: composer.compose(input),
     describe: () => describeMessage(input),
-  }
-}
-
-/** Reports go to the app's own bounce address, or else to that of the service. */
-function chooseSenders(
-  { envelopeFrom, from }: AppSettings,
-  bounceAddress: EmailAddress | null,
-  reference: Reference,
-): Pick<Message, 'from' | 'bounceTo'> {
-  const own = (envelopeFrom ?? null) as EmailAddress | null
-  if (own !== null && !isBounceBase(own)) return { from: own, bounceTo: null }
-  const base = own ?? bounceAddress
-  return {
-    from: from.address as EmailAddress,
-    bounceTo: base === null ? null : toBounceAddress(base, reference),
   }
 }
 

@@ -3,6 +3,7 @@
  * and rate, and says how many messages it can take now.
  */
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
+import type { Senders } from '../../domain/delivery/envelope.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
@@ -12,11 +13,7 @@ import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Rendered } from '../../templates/emails/render-email.ts'
 
 /** An email on its way: the envelope with one recipient, and the bytes that go over the wire. */
-export type Message = {
-  /** The sender of the envelope, to which reports of failures go; `bounceTo` is used in its place. */
-  readonly from: EmailAddress
-  /** The bounce address of this email; null without one. Not for relays that insist on a sender they know. */
-  readonly bounceTo: EmailAddress | null
+export type Message = Senders & {
   readonly to: EmailAddress
   readonly id: EmailId
   /** The envelope id (RFC 3461), which reports repeat. */

@@ -92,6 +92,8 @@ test('the records that a domain needs follow from the relays, the bounce address
   )
   const own = { ...acme, settings: { ...acme.settings, envelopeFrom: 'b@own.acme.dev' } }
   assert.equal(spfOf(await checks(partsWith(plainRelay, 'b@bounce.acme.dev'), own)), 'spf own.acme.dev')
+  const keeping = partsWith({ ...plainRelay, envelope: 'from' }, 'b@bounce.acme.dev')
+  assert.equal(spfOf(await checks(keeping, own)), 'spf own.acme.dev', 'it takes no reference')
   const byRelay = await checks(partsWith({ rewrites: 'all', envelope: 'relay', include: null }))
   assert.equal(spfOf(byRelay), undefined, 'the envelope is the relay’s')
   assert.ok(!byRelay.some((name) => name.startsWith('dkim')), 'and so is the message')

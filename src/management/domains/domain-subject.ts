@@ -2,6 +2,7 @@
 
 import { checkDomain, type DomainLine, type DomainSubject } from '../../dns/check-domain.ts'
 import type { App } from '../../domain/app/app.ts'
+import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/delivery/envelope.ts'
 import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { SigningKey } from '../../domain/delivery/signing-key.ts'
 import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
@@ -26,7 +27,7 @@ export function findDomains(
   const bounce = (envelopeFrom as EmailAddress | undefined) ?? bounceAddress
   return {
     domain: findDomain(app),
-    envelopeDomain: findEnvelopeDomain(app, bounce, relayTraits),
+    envelopeDomain: findEnvelopeDomain(chooseSenders(app.settings, bounceAddress), relayTraits),
     bounceDomain: bounce === null ? null : readDomain(bounce),
   }
 }
@@ -41,7 +42,5 @@ function newSubject(app: App, keys: readonly SigningKey[], parts: DomainParts): 
   }
 }
 
-function findEnvelopeDomain(app: App, bounce: EmailAddress | null, { envelope }: RelayTraits): string | null {
-  if (envelope === 'relay') return null
-  return envelope === 'bounce' && bounce !== null ? readDomain(bounce) : findDomain(app)
-}
+const findEnvelopeDomain = (senders: Senders, { envelope }: RelayTraits): string | null =>
+  envelope === 'relay' ? null : readDomain(chooseEnvelopeSender(senders, envelope === 'from'))

@@ -7,6 +7,7 @@
  * reports of failures return the headers only (RFC 3461): a whole message in a bounce would carry the
  * live link.
  */
+import { chooseEnvelopeSender } from '../../../domain/delivery/envelope.ts'
 import { writeReferenceHeader } from '../../../domain/delivery/relay-provider.ts'
 import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
@@ -98,7 +99,7 @@ export class SmtpSession {
     this.#requireSilence()
     const { keepsSender, provider } = this.#address
     const marks = provider === null ? '' : writeReferenceHeader(provider, message.reference)
-    const sender = (keepsSender ? null : message.bounceTo) ?? message.from
+    const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
     const source = toSource(message)
     const commands = envelopeCommands(message, { sender, bytes }, extensions)

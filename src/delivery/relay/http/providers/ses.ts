@@ -1,4 +1,5 @@
 /** Amazon SES v2, `SendEmail` with a whole message in base64, signed by SigV4. */
+import { chooseEnvelopeSender } from '../../../../domain/delivery/envelope.ts'
 import type { HttpAnswer } from '../../../../domain/delivery/http-answer.ts'
 import { type ApiAccount, json, type MailApi, readText, type Signing, toJson } from '../mail-api.ts'
 import { signRequest } from '../sigv4.ts'
@@ -20,12 +21,12 @@ export const newSes = ({ configurationSet, keepsSender, ...key }: Ses, host: str
   return {
     isIdempotent: false,
     secrets: [key.secret],
-    newRequest: ({ bounceTo, bytes, from, to }, signing) =>
+    newRequest: ({ bytes, to, ...senders }, signing) =>
       newRequest(
         {
           Content: { Raw: { Data: bytes.toString('base64') } },
           Destination: { ToAddresses: [to] },
-          FeedbackForwardingEmailAddress: (keepsSender ? null : bounceTo) ?? from,
+          FeedbackForwardingEmailAddress: chooseEnvelopeSender(senders, keepsSender),
           ...(configurationSet !== null && { ConfigurationSetName: configurationSet }),
         },
         signing,
