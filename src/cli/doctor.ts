@@ -8,12 +8,13 @@ import { describeHooksListener } from '../config/listeners.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
+import type { App } from '../domain/app/app.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
 import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
-import { checkRelay } from '../management/service/check-relay.ts'
+import { checkRelays } from '../management/service/check-relay.ts'
 import { openHookSecret } from '../store/crypto/hook-secret.ts'
 import type { SealedSecret } from '../store/hook-store.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
@@ -71,11 +72,16 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const relays = Promise.all(config.relays.map(checkRelay))
-  return [...(await examineStore(deps, config)), ...(await relays)]
+  const { apps, findings } = await examineStore(deps, config)
+  const relays = config.relays.length === 0 ? [] : await checkRelays(config.relays, { apps, captures: false })
+  return [...findings, ...relays]
 }
 
-async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
+/** Without apps if the database cannot be read. */
+async function examineStore(
+  deps: CliDeps,
+  config: Config,
+): Promise<{ apps: readonly App[]; findings: readonly Finding[] }> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
@@ -88,18 +94,18 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
         opensHookSecret: (secret: SealedSecret) => openHookSecret(ring, secret) !== null,
       }
       const parts = { store, bounceAddress, ...findDomainFacts(config) }
-      return [
-        ...findings,
+      const more = [
         checkBounces(describeFeedback(config), apps),
         checkFeedback(describeFeedback(config), await store.listFeedbackSources(), store.now()),
         ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]
+      return { apps, findings: [...findings, ...more] }
     } finally {
       await store.close()
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
-    return [{ check: 'database', ok: error instanceof SchemaMissing, detail }]
+    return { apps: [], findings: [{ check: 'database', ok: error instanceof SchemaMissing, detail }] }
   }
 }

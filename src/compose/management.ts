@@ -96,7 +96,8 @@ export function composeManagement(
     },
     opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
     relays: new SharedRead(
-      () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
+      async () =>
+        checkRelays(relays, { apps: await store.listApps(), captures: isDev && roles.has('worker') }),
       () => findingsMs,
     ),
   }

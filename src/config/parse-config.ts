@@ -7,6 +7,7 @@ import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { readDnsServers } from './dns.ts'
 import { type FeedbackConfig, readFeedback } from './feedback.ts'
+import { readGreetingName } from './greeting.ts'
 import { type ListenersConfig, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
 import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
@@ -56,15 +57,20 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const serviceRoles = readRoles(reader)
   const database = readDatabase(reader)
   const ring = readSecretKeys(reader)
+  const listeners = readListeners(reader)
+  const feedback = readFeedback(reader, { listens: serviceRoles.has('feedback') })
+  const greetingName = readGreetingName(reader, { ...listeners, ...feedback })
   const config = {
     ...database,
     isDev: mode === 'dev',
     relays:
-      mode === 'command' ? readKnownRelays(env) : readRelays(reader, { sends: serviceRoles.has('worker') }),
+      mode === 'command'
+        ? readKnownRelays(env, greetingName)
+        : readRelays(reader, { sends: serviceRoles.has('worker'), greetingName }),
     dnsServers: readDnsServers(reader),
     roles: serviceRoles,
-    ...readListeners(reader),
-    ...readFeedback(reader, { listens: serviceRoles.has('feedback') }),
+    ...listeners,
+    ...feedback,
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),
@@ -75,9 +81,9 @@ export function parseConfig(env: Environment, mode: Mode): Config {
 }
 
 /** A command sends nothing, but may describe the relays: a fault in them does not stop it. */
-function readKnownRelays(env: Environment): RelayConfig[] {
+function readKnownRelays(env: Environment, greetingName: string | null): RelayConfig[] {
   const faults: string[] = []
-  const relays = readRelays(newReader(env, 'command', faults), { sends: false })
+  const relays = readRelays(newReader(env, 'command', faults), { sends: false, greetingName })
   return faults.length === 0 ? relays : []
 }
 

@@ -195,7 +195,10 @@ test('what is written as faults advise is read as it is, with every character', 
   assert.deepEqual(escaped.map(encodeURIComponent), [...codes.split(' '), '%20'])
   const readOne = (url: string) => {
     const faults: string[] = []
-    const [relay] = readRelays(newReader({ POSTERN_SMTP_URL: url }, 'serve', faults), { sends: true })
+    const [relay] = readRelays(newReader({ POSTERN_SMTP_URL: url }, 'serve', faults), {
+      sends: true,
+      greetingName: null,
+    })
     assert.deepEqual(faults, [])
     return relay?.address
   }

@@ -7,6 +7,7 @@ import type { ApiAccount } from '../delivery/relay/http/mail-api.ts'
 import type { RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
 import { findProvider, type RelayProvider, relayProviders } from '../domain/delivery/relay-provider.ts'
+import { greetingForm, toGreetingName } from './greeting.ts'
 import { isLoopback, isSafeUrl } from './listeners.ts'
 import { decodePercent, urlEscapes } from './reader.ts'
 import { oauthOptions, type RelayUrl, readOAuth } from './relay-oauth.ts'
@@ -38,9 +39,11 @@ const example = 'smtp://user:password@host:587 or smtps://host'
 /** Microsoft's limits for a mailbox. */
 const microsoftBounds: Bounds = { connectionsMax: 3, rate: 0.5 }
 
+const smtpOptions = ['envelope', 'name', 'provider', ...oauthOptions]
+
 const schemes: Readonly<Record<string, Scheme>> = {
-  smtp: { options: ['tls', 'envelope', 'provider', ...oauthOptions], example, read: readSmtp },
-  smtps: { options: ['envelope', 'provider', ...oauthOptions], example, read: readSmtp },
+  smtp: { options: ['tls', ...smtpOptions], example, read: readSmtp },
+  smtps: { options: smtpOptions, example, read: readSmtp },
   graph: {
     options: ['endpoint', ...oauthOptions],
     example: 'graph://mailbox@acme.com?tenant=T&client=ID&secret=file:PATH',
@@ -161,10 +164,18 @@ function readSmtp(given: RelayUrl): SmtpAddress {
     port: url.port === '' ? (tls === 'implicit' ? 465 : 587) : Number(url.port),
     tls,
     credentials: readCredentials(given),
+    greetingName: readName(given),
     keepsSender: readKeepsSender(given, isMicrosoft),
     provider: readProvider(given, host),
     ...readCa(given),
   }
+}
+
+function readName({ option, fault }: RelayUrl): string | null {
+  const given = option('name')
+  const name = given === null ? null : toGreetingName(given)
+  if (given !== null && name === null) fault(`name is ${greetingForm}`)
+  return name
 }
 
 /** Microsoft 365 refuses any sender but the mailbox that signed in. */

@@ -12,11 +12,17 @@ export type RelayConfig = Pick<ParsedRelay, 'address' | 'takesReserved'> & {
 
 const name = 'POSTERN_SMTP_URL'
 
+type Order = {
+  readonly sends: boolean
+  /** For relays whose URL names no other. */
+  readonly greetingName: string | null
+}
+
 /**
  * Empty in dev mode unless relays are set: emails are then captured for the inbox. A process that does not
  * send needs none; it checks those that it knows.
  */
-export function readRelays(reader: Reader, { sends }: { readonly sends: boolean }): RelayConfig[] {
+export function readRelays(reader: Reader, { greetingName, sends }: Order): RelayConfig[] {
   const { fault, mode, required, text } = reader
   const given = !sends
     ? text(name, '')
@@ -41,8 +47,12 @@ export function readRelays(reader: Reader, { sends }: { readonly sends: boolean 
     for (const text of faults) fault(`${name}, relay ${index + 1}: ${text}`)
     return relay === null ? [] : [relay]
   })
-  return nameRelays(parsed).map(({ connectionsMax: own, rate: ownRate, ...relay }) => ({
+  return nameRelays(parsed).map(({ address, connectionsMax: own, rate: ownRate, ...relay }) => ({
     ...relay,
+    address:
+      address.protocol === 'smtp'
+        ? { ...address, greetingName: address.greetingName ?? greetingName }
+        : address,
     connectionsMax: own ?? connectionsMax,
     rate: ownRate ?? rate,
   }))

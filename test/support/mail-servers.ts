@@ -82,9 +82,10 @@ match from any for any action next
 smtpd -d &`,
 )
 
-export const sendmail = mailServer(
-  'sendmail-bin',
-  ({ port, nextPort, homePort }) => `
+const newSendmail = (rules: string) =>
+  mailServer(
+    'sendmail-bin',
+    ({ port, nextPort, homePort }) => `
 echo 127.0.0.1 localhost relay.acme.test > /etc/hosts
 hostname relay.acme.test
 install -d /etc/mail /var/spool/mqueue
@@ -101,6 +102,16 @@ define(\`RELAY_MAILER_ARGS', \`TCP $h ${homePort}')
 MAILER(smtp)
 LOCAL_RULE_0
 R$* < @ $* acme.test . > $*	$#relay $@ [127.0.0.1] $: $1 < @ $2 acme.test . > $3
-.
+${rules}.
 /usr/libexec/sendmail/sendmail -bD &`,
-)
+  )
+
+export const sendmail = newSendmail('')
+
+/** It refuses a name in EHLO without a dot, at MAIL. Its own `block_bad_helo` trusts loopback. */
+export const strictSendmail = newSendmail(`LOCAL_RULESETS
+SLocal_check_mail
+R$*	$: $&s
+R$* . $*	$@ OK
+R$*	$#error $@ 5.7.1 $: "550 bogus HELO name used: " $&s
+`)

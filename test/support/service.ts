@@ -118,6 +118,7 @@ export const smtpTo = (port: number, more: Partial<SmtpAddress> = {}): SmtpAddre
   port,
   tls: 'none',
   credentials: null,
+  greetingName: null,
   keepsSender: false,
   provider: null,
   ...more,

@@ -34,6 +34,10 @@ const ofTokens: readonly Advice[] = [
 
 const ofSmtp: readonly Advice[] = [
   [
+    /\b(EHLO|HELO)\b/i,
+    'the relay refuses the name that Postern greets it with: set POSTERN_SMTP_NAME, or `name` in the relay’s URL, to a host name with a dot that DNS knows',
+  ],
+  [
     /\b535 5\.7\.3\b/,
     'the token is good, but the application may not use the mailbox: in Exchange, run New-ServicePrincipal with the object id of the enterprise application, then Add-MailboxPermission',
   ],

@@ -57,14 +57,22 @@ function refusesAccount({ code, enhanced, text }: Reply, host: string): boolean 
   return refusal.codes.includes(enhanced ?? '') || refusal.words.some((words) => text.includes(words))
 }
 
+/**
+ * Says that the relay refuses the name by which we greet it, whenever it says so: Postfix does at RCPT. After
+ * the message it may be the receiver's word on the relay's own name.
+ */
+const refusesGreeting = ({ stage, reply: { code, text } }: SmtpFailure): boolean =>
+  stage !== 'handed-over' && code !== null && /\b(?:EHLO|HELO)\b/i.test(text)
+
 /** @param host the relay's name in its URL, in small letters */
-export function classifyFailure(
-  { stage, reply, errorCode, retryAfterMs = null }: SmtpFailure,
-  host: string,
-): FailureClass {
+export function classifyFailure(failure: SmtpFailure, host: string): FailureClass {
+  const { stage, reply, errorCode, retryAfterMs = null } = failure
   const { code, enhanced, text } = reply
   const isRelayFault =
-    stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesAccount(reply, host)
+    stage === 'connect' ||
+    (code !== null && refusesClient.has(code)) ||
+    refusesAccount(reply, host) ||
+    refusesGreeting(failure)
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
   const tlsOrLogin =
     code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))

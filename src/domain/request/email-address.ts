@@ -50,14 +50,15 @@ export function parseEmailAddress(input: string, field: string): Parsed<EmailAdd
       'Before the @: 1 to 64 ASCII characters, no dot at either end, no two dots in a row.',
     )
   }
-  const domain = normaliseDomain(input.slice(at + 1))
+  const domain = toDomainName(input.slice(at + 1))
   if (domain === null || local.length + 1 + domain.length > addressOctetsMax) {
     return refuse('invalid_domain', 'After the @: a domain name of two labels or more, such as example.com.')
   }
   return parsed(`${local}@${domain}` as EmailAddress)
 }
 
-function normaliseDomain(raw: string): string | null {
+/** A domain name of two labels or more, in small letters and as A-labels; null for another text. */
+export function toDomainName(raw: string): string | null {
   if (!rawDomain.test(raw)) return null
   const ascii = domainToASCII(raw)
   const lastLabel = ascii.slice(ascii.lastIndexOf('.') + 1)

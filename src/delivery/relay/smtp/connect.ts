@@ -14,6 +14,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { RelayProvider } from '../../../domain/delivery/relay-provider.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import { type EmailAddress, readDomain } from '../../../domain/request/email-address.ts'
 import { newGrant, type OAuthClient } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { explain, toAnswer, xoauth2 } from './xoauth2.ts'
@@ -25,6 +26,8 @@ export type SmtpAddress = {
   /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
   readonly credentials: Credentials | null
+  /** The host name in EHLO; null for the domain of a sender (`greetAs`). */
+  readonly greetingName: string | null
   /** It insists on a sender that it knows: emails get no bounce address of their own. */
   readonly keepsSender: boolean
   readonly provider: RelayProvider | null
@@ -37,6 +40,12 @@ type Credentials = { readonly user: string } & (
   /** The user is the mailbox for which a token is asked. */
   | { readonly oauth: OAuthClient }
 )
+
+/** The address with a name to greet the relay with: its own, or else the domain of a sender. */
+export const greetAs = (address: SmtpAddress, sender: EmailAddress): SmtpAddress => ({
+  ...address,
+  greetingName: address.greetingName ?? readDomain(sender),
+})
 
 /** The tokens by which a relay's account proves itself; null if it needs none. */
 export const newTokens = ({ credentials }: SmtpAddress): TokenSource | null =>
@@ -163,6 +172,8 @@ const newConnection = (address: SmtpAddress): SMTPConnection =>
   new SMTPConnection({
     host: address.host,
     port: address.port,
+    // Without a name, nodemailer sends that of the machine if it has a dot, and else `[127.0.0.1]`.
+    ...(address.greetingName !== null && { name: address.greetingName }),
     secure: address.tls === 'implicit',
     requireTLS: address.tls === 'starttls',
     ignoreTLS: address.tls === 'none',

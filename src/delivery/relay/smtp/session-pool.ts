@@ -2,7 +2,7 @@
 import type { RelayClient } from '../gated-relay.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
-import { newTokens, type SmtpAddress } from './connect.ts'
+import { greetAs, newTokens, type SmtpAddress } from './connect.ts'
 import { failed, SmtpSession } from './smtp-session.ts'
 
 const messagesPerSession = 1000
@@ -44,19 +44,20 @@ export class SessionPool implements RelayClient {
       const submission = await this.#sendOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
-    const session = await this.#open(clearance.deadlineMs, isProbe ? probeOpenMs : openMs)
+    const address = greetAs(this.#address, message.from)
+    const session = await this.#open(address, clearance.deadlineMs, isProbe ? probeOpenMs : openMs)
     return session instanceof SmtpSession ? this.#sendOver(session, message, clearance) : session
   }
 
   /** A new session, or why there is none. */
-  async #open(deadlineMs: number, withinMs: number): Promise<SmtpSession | Submission> {
+  async #open(address: SmtpAddress, deadlineMs: number, withinMs: number): Promise<SmtpSession | Submission> {
     const lifeLeftMs = Math.floor(deadlineMs - performance.now())
     if (this.#stopped.signal.aborted) return workerStopped
     if (lifeLeftMs <= 0) return { kind: 'expired' }
     const budgetMs = Math.min(withinMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
     this.#connecting += 1
-    const session = await SmtpSession.open(this.#address, signal, this.#tokens).finally(() => {
+    const session = await SmtpSession.open(address, signal, this.#tokens).finally(() => {
       this.#connecting -= 1
     })
     if (this.#stopped.signal.aborted) {
@@ -67,9 +68,7 @@ export class SessionPool implements RelayClient {
       session.onEnd(() => this.#drop(session))
       return session
     }
-    return budgetMs === lifeLeftMs && signal.aborted
-      ? { kind: 'expired' }
-      : failed(session, this.#address.host)
+    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session, address.host)
   }
 
   async #sendOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {

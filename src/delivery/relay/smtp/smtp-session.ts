@@ -94,6 +94,25 @@ export class SmtpSession {
     }
   }
 
+  /**
+   * Begins a message to its own sender, and does not send it. Returns the reply if the relay refuses every
+   * message so: a name in EHLO, or a login, that it only judges now.
+   */
+  async refusesAll(sender: EmailAddress): Promise<Reply | null> {
+    try {
+      for (const command of [`MAIL FROM:<${sender}>\r\n`, `RCPT TO:<${sender}>\r\n`]) {
+        this.#connection.socket.write(command)
+        const text = await this.#nextReply()
+        if (text.startsWith('2')) continue
+        const failure = { stage: this.#stage, reply: parseReply(text), errorCode: null }
+        return classifyFailure(failure, this.#address.host).scope === 'relay' ? failure.reply : null
+      }
+      return null
+    } catch (error) {
+      return noReply((error as Error).message)
+    }
+  }
+
   async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     const { socket, extensions } = this.#connection
     this.#requireSilence()

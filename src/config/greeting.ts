@@ -1,0 +1,38 @@
+/** The name by which the service greets its relays in EHLO. Many refuse one without a dot. */
+import { hostname } from 'node:os'
+import { readDomain, toDomainName } from '../domain/request/email-address.ts'
+import type { FeedbackConfig } from './feedback.ts'
+import type { ListenersConfig } from './listeners.ts'
+import type { Reader } from './reader.ts'
+
+const setting = 'POSTERN_SMTP_NAME'
+export const greetingForm = 'a host name with a dot, such as mail.example.com'
+
+/** The name as it is sent; null if relays would refuse it. */
+export function toGreetingName(text: string): string | null {
+  const name = toDomainName(text.replace(/\.$/, ''))
+  return name === null || /(^|\.)local(host|domain)$/.test(name) ? null : name
+}
+
+type Names = Pick<FeedbackConfig, 'bounceAddress'> & Pick<ListenersConfig, 'linksBaseUrl'>
+
+/**
+ * The setting, or else the first name that relays accept: the machine's, the host of hosted links, or the
+ * domain of the bounce address. Null if there is none: the domain of the sender is used then.
+ */
+export function readGreetingName(
+  { fault, text }: Reader,
+  { bounceAddress, linksBaseUrl }: Names,
+  machine = hostname(),
+): string | null {
+  const given = text(setting, '')
+  if (given !== '') {
+    const name = toGreetingName(given)
+    if (name === null) fault(`${setting} must be ${greetingForm}`)
+    return name
+  }
+  const linksHost = linksBaseUrl === null ? '' : (URL.parse(linksBaseUrl)?.hostname ?? '')
+  const bounceDomain = bounceAddress === null ? '' : readDomain(bounceAddress)
+  const names = [machine, linksHost, bounceDomain].map(toGreetingName)
+  return names.find((name) => name !== null) ?? null
+}
