@@ -26,6 +26,7 @@ const right: Zone = {
   'TXT _dmarc.acme.test': 'v=DMARC1; p=reject; rua=mailto:d@acme.test',
   'MX acme.test': '10 mail.acme.test',
   'MX bounce.acme.test': '10 mail.acme.test',
+  'A mail.acme.test': '192.0.2.1',
 }
 
 async function check(zone: Zone, change: Partial<DomainSubject> = {}) {
@@ -46,6 +47,7 @@ test('all is right', async () => {
 
 const none = { keys: [] }
 const aside = { ...none, envelopeDomain: 'bounce.acme.test' }
+const asideSpf = { 'TXT bounce.acme.test': 'v=spf1 include:relay.test ~all' }
 const strict = 'v=DMARC1; p=reject; rua=mailto:d@acme.test; aspf=s'
 const [noMx, mx] = [{ 'MX acme.test': undefined }, 'mx'] as const
 const noDmarc = { 'TXT _dmarc.acme.test': undefined }
@@ -64,18 +66,27 @@ for (const [name, result, message, zone, change] of [
   ['dmarc', 'warn', /no DMARC/, noDmarc, {}],
   [mx, 'fail', /null MX/, { 'MX acme.test': '0 ' }, {}],
   [mx, 'fail', /no MX and no address/, noMx, {}],
-  [mx, 'ok', /address/, { ...noMx, 'AAAA acme.test': '2001:db8::1', 'A acme.test': null }, {}],
+  [mx, 'ok', /takes mail/, { ...noMx, 'AAAA acme.test': '2001:db8::1', 'A acme.test': null }, {}],
   [mx, 'unknown', /no answer/, { ...noMx, 'A acme.test': null }, {}],
-  ['bounce_domain', 'fail', /no server/, { 'MX bounce.acme.test': '0 ' }, {}],
+  ['bounce_domain', 'fail', /Bounces are lost\. .*null MX/, { 'MX bounce.acme.test': '0 ' }, {}],
   ['bounce_domain', 'unknown', /check again/, { 'MX bounce.acme.test': null }, {}],
   ['alignment', 'warn', /Only SPF/, {}, none],
   ['alignment', 'warn', /Only SPF/, {}, { keys: [key('pending')] }],
-  ['alignment', 'warn', /Only SPF/, {}, aside],
-  ['alignment', 'fail', /Neither/, { 'TXT _dmarc.acme.test': strict }, aside],
-  ['alignment', 'fail', /Neither/, {}, { ...none, envelopeDomain: 'relay.test' }],
-  ['alignment', 'warn', /Only SPF/, noDmarc, aside],
-  ['alignment', 'fail', /Neither/, noDmarc, { ...none, envelopeDomain: 'bounceacme.test' }],
-  ['alignment', 'unknown', /no answer/, { 'TXT _dmarc.test': null }, aside],
+  ['alignment', 'warn', /Only SPF/, asideSpf, aside],
+  ['alignment', 'fail', /bounce address in acme/, { ...asideSpf, 'TXT _dmarc.acme.test': strict }, aside],
+  ['alignment', 'fail', /bounce address in acme/, {}, { ...none, envelopeDomain: 'relay.test' }],
+  ['alignment', 'warn', /Only SPF/, { ...asideSpf, ...noDmarc }, aside],
+  [
+    ...(['alignment', 'fail', /bounce address in acme/] as const),
+    { ...noDmarc, 'TXT bounceacme.test': 'v=spf1 ip4:192.0.2.1 ~all' },
+    { ...none, envelopeDomain: 'bounceacme.test' },
+  ],
+  ['alignment', 'unknown', /no answer/, { ...asideSpf, 'TXT _dmarc.test': null }, aside],
+  ['alignment', 'unknown', /on the SPF record/, { 'TXT acme.test': null }, none],
+  ['alignment', 'fail', /repair the SPF record/, { 'TXT acme.test': 'v=spf1 -all' }, none],
+  ['alignment', 'fail', /repair the SPF record/, { 'TXT acme.test': 'spf1 mx' }, none],
+  ['alignment', 'fail', /repair the SPF record/, {}, aside],
+  ['alignment', 'ok', /by the From domain/, { 'TXT acme.test': 'v=spf1 -all' }, {}],
   ['alignment', 'unknown', /signing key/, { 'TXT p1._domainkey.acme.test': null }, {}],
   ['alignment', 'warn', /its provider says how/, {}, { ...none, envelopeDomain: null }],
 ] as const)

@@ -3,8 +3,16 @@ import { toPrintableLine } from '../domain/controls.ts'
 import type { SigningKey } from '../domain/delivery/signing-key.ts'
 import { findDkimName, formatDkimRecord, judgeDkimRecord } from '../domain/dns/dkim-record.ts'
 import { type DmarcWalk, findPolicy, isAligned, judgeDmarc, walkDmarc } from '../domain/dns/dmarc.ts'
-import { type Answer, type Lookup, type Result, unknown, type Verdict } from '../domain/dns/lookup.ts'
+import {
+  type Answer,
+  type Lookup,
+  type RecordType,
+  type Result,
+  unknown,
+  type Verdict,
+} from '../domain/dns/lookup.ts'
 import { judgeSpf, toSpfVerdict } from '../domain/dns/spf.ts'
+import { judgeMx } from './mx.ts'
 
 type CheckedKey = Pick<SigningKey, 'selector' | 'algorithm' | 'publicKey' | 'state'>
 
@@ -45,8 +53,8 @@ export async function checkDomain(subject: DomainSubject, lookup: Lookup): Promi
     checkMx(domain, lookup),
     bounceDomain === null ? null : checkBounceDomain(bounceDomain, lookup),
   ])
-  const alignment = await checkAlignment(subject, { walk, keys, lookup })
-  return [
+  const alignment = await checkAlignment(subject, { walk, keys, spf: spf?.result ?? null, lookup })
+  const lines = [
     ...keys,
     ...(spf === null ? [] : [spf]),
     describeDmarc(domain, walk),
@@ -54,6 +62,7 @@ export async function checkDomain(subject: DomainSubject, lookup: Lookup): Promi
     mx,
     ...(bounce === null ? [] : [bounce]),
   ]
+  return Promise.all(lines.map((line) => locate(line, domain, lookup)))
 }
 
 /** The line of one key, by which `domain.activate_key` also decides. */
@@ -103,13 +112,15 @@ function describeDmarc(domain: string, walk: DmarcWalk): DomainLine {
 type Findings = {
   readonly walk: DmarcWalk
   readonly keys: readonly DomainLine[]
+  /** Null where the relay puts its own sender on the envelope. */
+  readonly spf: Result | null
   readonly lookup: Lookup
 }
 
 /** A signature of ours is always by the From domain itself. */
 async function checkAlignment(
   { domain, envelopeDomain, keys }: DomainSubject,
-  { walk, keys: lines, lookup }: Findings,
+  { walk, keys: lines, spf, lookup }: Findings,
 ): Promise<DomainLine> {
   const line = (result: Result, message: string): DomainLine => ({
     ...{ check: 'alignment', name: domain, found: null, publish: null, result, message },
@@ -118,6 +129,12 @@ async function checkAlignment(
   if (active.some((result) => result === 'ok' || result === 'warn'))
     return line('ok', 'The signature is by the From domain.')
   if (active.includes('unknown')) return line('unknown', 'It depends on the record of the signing key.')
+  if (spf === 'unknown') return line('unknown', 'It depends on the SPF record.')
+  if (spf === 'fail')
+    return line(
+      'fail',
+      'Neither a signature nor SPF authenticates the From domain: add a signing key, or repair the SPF record.',
+    )
   if (envelopeDomain === null)
     return line('warn', 'DMARC holds only if the relay signs as this domain: its provider says how.')
   const policy = findPolicy(walk, domain)
@@ -129,53 +146,66 @@ async function checkAlignment(
   // Without a DMARC record, as if the one to publish were there.
   const wouldAlign = policy === null && envelopeDomain.endsWith(`.${domain}`)
   return wouldAlign || isAligned(from, { domain: envelopeDomain, organisation: other.organisation }, mode)
-    ? line('warn', 'Only SPF stands for the From domain, and a forward breaks it: sign the mail as well.')
+    ? line('warn', 'Only SPF authenticates the From domain, and forwarding breaks SPF: add a signing key.')
     : line(
         'fail',
-        `Neither a signature nor SPF stands for the From domain: add a signing key, or let the envelope be in ${domain}.`,
+        `Neither a signature nor SPF authenticates the From domain: add a signing key, or use a bounce address in ${domain}.`,
       )
 }
 
 async function checkMx(domain: string, lookup: Lookup): Promise<DomainLine> {
-  const answer = await lookup(domain, 'MX')
-  const line = (verdict: Verdict): DomainLine => ({
-    ...{ check: 'mx', name: domain, found: show(answer), publish: null, ...verdict },
-  })
-  if (answer.kind === 'unknown') return line(unknown(answer.reason))
-  if (answer.kind === 'found')
-    return answer.records.some((record) => /^\d+ \.?$/.test(record))
-      ? line({
-          result: 'fail',
-          message: 'The domain says that it takes no mail (null MX), so receivers refuse mail from it.',
-        })
-      : line({ result: 'ok', message: 'The domain takes mail.' })
-  const address = await findAddress(domain, lookup)
-  if (address.kind === 'unknown') return line(unknown(address.reason))
-  return line(
-    address.kind === 'found'
-      ? { result: 'ok', message: 'The domain takes mail at its address.' }
-      : {
-          result: 'fail',
-          message: 'The domain has no MX and no address, and some receivers refuse mail from it: add an MX.',
-        },
-  )
+  const { found, ...judged } = await judgeMx(domain, lookup)
+  const message = {
+    ...{ ok: 'The domain takes mail.', warn: judged.message, unknown: judged.message },
+    fail: `The domain takes no mail, and some receivers refuse mail from it. ${judged.message}`,
+  }[judged.result]
+  return { check: 'mx', name: domain, found: showAll(found), publish: null, result: judged.result, message }
 }
 
 async function checkBounceDomain(domain: string, lookup: Lookup): Promise<DomainLine> {
-  const { found, result } = await checkMx(domain, lookup)
-  const message =
-    result === 'ok'
-      ? 'Bounces have a server to go to.'
-      : result === 'fail'
-        ? 'The domain of the bounce address has no server for mail: add an MX that leads to the bounce listener.'
-        : 'DNS did not answer: check again.'
-  return { check: 'bounce_domain', name: domain, found, result, message, publish: null }
+  const { found, ...judged } = await judgeMx(domain, lookup)
+  const message = {
+    ...{ ok: 'Bounces have a server to go to.', warn: judged.message, unknown: judged.message },
+    fail: `Bounces are lost. ${judged.message}`,
+  }[judged.result]
+  const shown = { check: 'bounce_domain', name: domain, found: showAll(found), publish: null } as const
+  return { ...shown, result: judged.result, message }
 }
 
-async function findAddress(name: string, lookup: Lookup): Promise<Answer> {
-  const answers = await Promise.all([lookup(name, 'A'), lookup(name, 'AAAA')])
-  const find = (kind: Answer['kind']) => answers.find((answer) => answer.kind === kind)
-  return find('found') ?? find('unknown') ?? { kind: 'absent' }
+/** The record of a check, by which it is recognised at another name. */
+const forms: Readonly<Record<DomainCheck, readonly [type: RecordType, form: RegExp] | null>> = {
+  dkim: ['TXT', /p=/],
+  spf: ['TXT', /^v=spf1/i],
+  dmarc: ['TXT', /^v=DMARC1/i],
+  alignment: null,
+  mx: ['MX', /^/],
+  bounce_domain: ['MX', /^/],
+}
+
+/** How many domains may have been added to a name: that of the subject, and those above it. */
+const zonesMax = 3
+
+/**
+ * Many editors of zones add the zone to each name, so that a record which was to be `_dmarc.acme.com` is at
+ * `_dmarc.acme.com.acme.com`.
+ */
+async function locate(line: DomainLine, domain: string, lookup: Lookup): Promise<DomainLine> {
+  const form = forms[line.check]
+  const isMissing = line.found === null && (line.publish !== null || line.result === 'fail')
+  if (form === null || !isMissing) return line
+  const [type, shape] = form
+  const labels = domain.split('.')
+  const zones = labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'))
+  for (const zone of zones.slice(0, zonesMax)) {
+    const place = `${line.name}.${zone}`
+    const answer = await lookup(place, type)
+    if (answer.kind === 'found' && answer.records.some((record) => shape.test(record)))
+      return {
+        ...line,
+        message: `${line.message} There is one at ${place}: your provider adds ${zone} to names, so enter the name without it.`,
+      }
+  }
+  return line
 }
 
 const shownMax = 500
@@ -184,5 +214,7 @@ const shownMax = 500
 const shorten = (text: string | null): string | null =>
   text === null ? null : toPrintableLine(text.slice(0, shownMax))
 
-const show = (answer: Answer): string | null =>
-  answer.kind === 'found' ? shorten(answer.records.join(' | ')) : null
+const showAll = (records: readonly string[] | null): string | null =>
+  records === null ? null : shorten(records.join(' | '))
+
+const show = (answer: Answer): string | null => showAll(answer.kind === 'found' ? answer.records : null)

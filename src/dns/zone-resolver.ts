@@ -21,7 +21,7 @@ export type ZoneResolverOptions = {
   readonly zonePort?: number
 }
 
-const queriesMax = 60
+const queriesMax = 100
 /** A zone takes four queries to find: after these, ten includes of ten zones would find no place. */
 const zoneQueriesMax = 30
 const usualWithinMs = 15_000
@@ -147,7 +147,8 @@ const reasons: Readonly<Record<string, string>> = {
 async function resolve(at: Resolver, name: string, type: RecordType): Promise<readonly string[]> {
   switch (type) {
     case 'TXT':
-      return (await at.resolveTxt(name)).map((strings) => strings.join(''))
+      // Node reads each byte as a character.
+      return (await at.resolveTxt(name)).map((strings) => Buffer.from(strings.join(''), 'latin1').toString())
     case 'MX':
       return (await at.resolveMx(name)).map(({ exchange, priority }) => `${priority} ${exchange}`)
     case 'A':

@@ -36,6 +36,14 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   // Some forms of DNS providers break the key with spaces, which receivers ignore.
   const key = (tags.get('p') ?? '').replaceAll(/\s/g, '')
   if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
+  if (key !== publicKey && publicKey.startsWith(key))
+    return fail(
+      `The record has only ${key.length} of the ${publicKey.length} characters of the key: replace it.`,
+    )
+  if (key !== publicKey && publicKey.toLowerCase() === key.toLowerCase())
+    return fail(
+      'The record has the key with other capital letters, so receivers refuse the signature: replace it.',
+    )
   if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
     return fail('The record has another key, so receivers refuse the signature: replace it.')
   if (lists('h', 'sha256') === false || lists('s', '*', 'email') === false)

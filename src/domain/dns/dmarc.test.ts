@@ -69,7 +69,7 @@ for (const [what, domain, zone, organisation, policy] of [
     'co.test',
   ],
   ['a suffix itself', 'co.test', { 'co.test': 'v=DMARC1; psd=y' }, 'co.test', 'co.test'],
-  ['a record of another kind', 'acme.test', { 'acme.test': 'v=DMARC10' }, 'acme.test', null],
+  ['a record of another kind', 'acme.test', { 'acme.test': 'v=spf1 -all' }, 'acme.test', null],
 ] as const)
   test(`${what} decides`, async () => {
     const walked = await walk(domain, zone)
@@ -91,7 +91,15 @@ for (const [record, result, message] of [
   ['v=DMARC1; p=none; p=reject', 'fail', /twice/],
   ['v=DMARC1; p=refuse', 'fail', /"p="/],
   ['v=DMARC1; p=none; aspf=x', 'fail', /"aspf="/],
-  ['v=DMARC1 p=none', 'warn', /no DMARC record/],
+  ['v=DMARC1 p=none', 'fail', /begin with "v=DMARC1;"\.$/],
+  ['p=none; v=DMARC1', 'fail', /begin with/],
+  ['v=dmarc1; p=none', 'fail', /begin with/],
+  ['p=quarantine', 'fail', /begin with/],
+  ['"v=DMARC1; p=none"', 'fail', /without quotes and backslashes/],
+  ['v=DMARC1\\; p=none', 'fail', /without quotes and backslashes/],
+  ['_dmarc.acme.test. TXT v=DMARC1; p=none', 'fail', /begin with/],
+  ['v=spf1 -all', 'warn', /no DMARC record/],
+  ['google-site-verification=p', 'warn', /no DMARC record/],
   ['v=DMARC1; p none', 'fail', /name=value/],
 ] as const)
   test(`${record}: ${result}`, async () => {

@@ -2,7 +2,7 @@
  * DMARC (RFC 9989): the record that applies to a domain, and the organisational domain, both by a walk up the
  * DNS from the domain to its top, of at most eight look-ups.
  */
-import { type Lookup, unknown, type Verdict } from './lookup.ts'
+import { type Lookup, unknown, type Verdict, withoutMarks } from './lookup.ts'
 import { readTags } from './tags.ts'
 
 type Tags = ReadonlyMap<string, string>
@@ -51,12 +51,17 @@ const findChild = (domain: string, parent: string): string =>
     .slice(-(parent.split('.').length + 1))
     .join('.')
 
+/** A text that was meant as a record, and is none for receivers: in quotes, in small letters, without a `;`. */
+const resemblesRecord = (text: string): boolean => /dmarc|\bp ?= ?(?:none|quarantine|reject)\b/i.test(text)
+
 function readStep(name: string, records: readonly string[]): Step | null {
   const found = records.filter((record) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(record))
-  const [text, ...more] = found
+  const [text = records.find(resemblesRecord), ...more] = found
   if (text === undefined) return null
   const fault = (message: string): Step => ({ kind: 'fault', name, text, message })
   if (more.length > 0) return fault('There are two DMARC records, so receivers use none: leave one.')
+  if (found.length === 0)
+    return fault(`Receivers see no DMARC record: it has to begin with "v=DMARC1;"${withoutMarks(text)}.`)
   const read = readTags(text)
   if (read === null)
     return fault('The DMARC record is not a list of "name=value; …", or has a name twice: correct it.')

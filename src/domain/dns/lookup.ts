@@ -23,3 +23,7 @@ export const unknown = (reason: string): Verdict => ({
   result: 'unknown',
   message: `DNS did not answer (${reason}): check again.`,
 })
+
+/** The end of an advice on a record: some editors of zones take quotes and backslashes for a part of the text. */
+export const withoutMarks = (record: string): string =>
+  /["'\u2018-\u201f\\]/.test(record) ? ', without quotes and backslashes' : ''

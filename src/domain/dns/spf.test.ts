@@ -143,7 +143,7 @@ test('two names may be missing, and not a third', async () => {
 test('the include of a provider counts wherever it is, in any case', async () => {
   const zone = {
     'TXT n.test': ['v=spf1 include:_spf.Google.com -all'],
-    'TXT _spf.Google.com': ['v=spf1 ~all'],
+    'TXT _spf.Google.com': ['v=spf1 ip4:192.0.2.1 ~all'],
   }
   const nested = await judge('v=spf1 include:n.test -all', zone)
   assert.deepEqual([...nested.includes], ['n.test', '_spf.google.com'])
@@ -152,16 +152,65 @@ test('the include of a provider counts wherever it is, in any case', async () =>
   assert.equal(toSpfVerdict(nested, null).result, 'ok')
   const redirected = await judge('v=spf1 redirect=N.test.', { ...zone, 'TXT N.test.': zone['TXT n.test'] })
   assert.equal(toSpfVerdict(redirected, 'n.test').result, 'ok')
-  const refused = await judge('v=spf1 -include:n.test ~all', zone)
+  const refused = await judge('v=spf1 ip4:192.0.2.1 -include:n.test ~all', zone)
   assert.equal(toSpfVerdict(refused, 'n.test').result, 'warn')
-  const typo = await judge('v=spf1 include=n.test ?all', zone)
+  const typo = await judge('v=spf1 ip4:192.0.2.1 include=n.test ?all', zone)
   assert.match(toSpfVerdict(typo, 'n.test').message, /lacks "include:n\.test"/)
   const verdicts = await Promise.all(
-    ['v=spf1 +all', 'v=spf1 ?all', 'v=spf1 nonsense', 'none', 'v=spf1 a:%{d}.x.test -all'].map(
+    ['v=spf1 +all', 'v=spf1 ip4:192.0.2.1 ?all', 'v=spf1 nonsense', 'none', 'v=spf1 a:%{d}.x.test -all'].map(
       async (record) => toSpfVerdict(await judge(record), null).result,
     ),
   )
   assert.deepEqual(verdicts, ['warn', 'warn', 'fail', 'fail', 'unknown'])
+})
+
+const anywhere = {
+  'TXT none.test': ['v=spf1 -all'],
+  'TXT some.test': ['v=spf1 ip6:2001:db8::1 -all'],
+  'MX mail.test': ['10 a.mail.test'],
+  'A a.mail.test': ['192.0.2.1'],
+}
+for (const [record, result, message] of [
+  ['v=spf1 -all', 'fail', /no server at all/],
+  ['v=spf1 ~all', 'fail', /no server at all/],
+  ['v=spf1 ?all', 'fail', /no server at all/],
+  ['v=spf1', 'fail', /no server at all/],
+  ['v=spf1 -all ip4:192.0.2.1', 'fail', /no server at all/],
+  ['v=spf1 -ip4:192.0.2.1 ~all', 'fail', /no server at all/],
+  ['v=spf1 ?include:some.test -all', 'fail', /no server at all/],
+  ['v=spf1 include:none.test -all', 'fail', /no server at all/],
+  ['v=spf1 redirect=none.test', 'fail', /no server at all/],
+  ['v=spf1 a mx -all', 'fail', /no server at all/],
+  ['v=spf1 exists:x.test -all', 'fail', /no server at all/],
+  ['v=spf1 include:some.test -all', 'ok', /follow/],
+  ['v=spf1 redirect=some.test', 'ok', /follow/],
+  ['v=spf1 mx:mail.test -all', 'ok', /follow/],
+  ['v=spf1 a:a.mail.test -all', 'ok', /follow/],
+  ['v=spf1 exists:a.mail.test -all', 'warn', /every server/],
+  ['v=spf1 ptr ~all', 'warn', /"ptr"/],
+  ['v=spf1 ptr:mail.test ip4:192.0.2.1 -all', 'warn', /"ptr"/],
+  ['spf1 ip4:192.0.2.1 -all', 'fail', /begin with "v=spf1" and a space\.$/],
+  ['"v=spf1 ip4:192.0.2.1 -all"', 'fail', /a space, without quotes and backslashes\.$/],
+  ['“v=spf1 mx -all”', 'fail', /without quotes and backslashes/],
+  ['v=spf1;mx;-all', 'fail', /begin with/],
+  ['v=spf1include:some.test -all', 'fail', /begin with/],
+  ['v=spf1\u00a0mx -all', 'fail', /begin with/],
+  [' v=spf1 mx -all', 'fail', /begin with/],
+  ['v = spf1 mx -all', 'fail', /begin with/],
+  ['acme.test. IN TXT v=spf1 mx -all', 'fail', /begin with/],
+  ['v=spf2 mx -all', 'fail', /begin with/],
+  ['spf2.0/pra mx -all', 'fail', /no SPF record/],
+  ['v=DMARC1; p=none', 'fail', /no SPF record/],
+] as const)
+  test(`${record}: ${result}`, async () => {
+    const verdict = toSpfVerdict(await judge(record, anywhere), null)
+    assert.match(verdict.message, message)
+    assert.equal(verdict.result, result)
+  })
+
+test('for a record that allows nobody, the include of the relay is named', async () => {
+  const { message } = toSpfVerdict(await judge('v=spf1 -all'), 'relay.test')
+  assert.match(message, /put "include:relay\.test" in front of its "all"/)
 })
 
 test('a fault repeats no control characters, and no long text', async () => {

@@ -2,7 +2,7 @@
  * The SPF record of a domain (RFC 7208): its syntax, and its cost, which receivers bound. Judged for a sender
  * that only a term for all senders matches, so that the terms before it count.
  */
-import type { Lookup, Verdict } from './lookup.ts'
+import { type Lookup, type Verdict, withoutMarks } from './lookup.ts'
 import { parseTerm, type Term } from './spf-term.ts'
 
 /** As RFC 7208 names them; `unknown`: DNS did not answer, or a macro decides. */
@@ -16,6 +16,9 @@ export type SpfJudgement = {
   /** The domains whose senders it allows, also by way of others: in small letters, without a last dot. */
   readonly includes: ReadonlySet<string>
   readonly lookups: number
+  /** Whether mail from some server passes. */
+  readonly allows: boolean
+  readonly usesPtr: boolean
 }
 
 const lookupsMax = 10
@@ -58,6 +61,7 @@ export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudge
   const walk = new SpfWalk(lookup)
   const judge = (result: SpfResult, fault = ''): SpfJudgement => ({
     ...{ result, fault, record: walk.record, includes: walk.includes, lookups: walk.lookups },
+    ...{ allows: walk.allows, usesPtr: walk.usesPtr },
   })
   try {
     const result = await walk.evaluate(domain)
@@ -68,6 +72,19 @@ export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudge
   }
 }
 
+const isRecord = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
+
+/** A text that was meant as a record, and is none for receivers: in quotes, without `v=`, `v=spf1;`. */
+const resemblesRecord = (text: string): boolean =>
+  /spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6|redirect/i.test(text)
+
+/** How the walk came to a record. */
+type Path = {
+  readonly names: readonly string[]
+  /** Whether a sender that passes here passes the whole. */
+  readonly allows: boolean
+}
+
 class SpfWalk {
   readonly #lookup: Lookup
   readonly includes = new Set<string>()
@@ -75,20 +92,28 @@ class SpfWalk {
   record: string | null = null
   /** Says that a macro decides; null without one. */
   macro: string | null = null
+  allows = false
+  usesPtr = false
   #voids = 0
 
   constructor(lookup: Lookup) {
     this.#lookup = lookup
   }
 
-  /** @param path the domains whose records led here */
-  async evaluate(domain: string, path: readonly string[] = []): Promise<SpfResult> {
-    const here = [...path, toName(domain)]
+  /** @param path the domains whose records led here, and whether a pass here is one of the whole */
+  async evaluate(domain: string, path: Path = { names: [], allows: true }): Promise<SpfResult> {
+    const here = { ...path, names: [...path.names, toName(domain)] }
     const record = await this.#findRecord(domain)
-    this.record ??= record
-    if (record === null) return 'none'
+    if (path.names.length === 0) this.record = record
+    if (record === null || !isRecord(record)) return 'none'
     const terms = parseRecord(record)
-    for (const term of terms) if (await this.#matches(term, here)) return qualifiers[term.qualifier] ?? 'pass'
+    for (const term of terms) {
+      const allows = here.allows && term.qualifier === '+' && !term.name.endsWith('=')
+      if (await this.#matches(term, { ...here, allows })) {
+        if (allows) this.allows = true
+        return qualifiers[term.qualifier] ?? 'pass'
+      }
+    }
     const redirect = terms.find(({ name }) => name === 'redirect=')
     if (redirect === undefined) return 'neutral'
     const { argument } = redirect
@@ -105,19 +130,30 @@ class SpfWalk {
     const answer = await this.#lookup(domain, 'TXT')
     if (answer.kind === 'unknown') throw new Stop('unknown', `DNS did not answer (${answer.reason})`)
     const all = answer.kind === 'found' ? answer.records : []
-    const [record, ...more] = all.filter((text) => /^v=spf1(?: |$)/i.test(text))
+    const [record, ...more] = all.filter(isRecord)
     if (more.length > 0) throw broken(`${domain} has two SPF records, so receivers use none: leave one`)
     if (record !== undefined && record.length > recordMax) throw broken(`the record of ${domain} is too long`)
-    return record ?? null
+    return record ?? all.find(resemblesRecord) ?? null
   }
 
-  /** Whether a term matches all senders. Counts its look-ups. */
-  async #matches({ argument, isWide, name, qualifier }: Term, path: readonly string[]): Promise<boolean> {
-    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) return isWide
+  /** Whether a term matches all senders. Counts its look-ups, and notes if it allows some. */
+  async #matches({ argument, isWide, name, qualifier }: Term, path: Path): Promise<boolean> {
+    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) {
+      this.allows ||= path.allows && name.startsWith('ip')
+      return isWide
+    }
     this.#addLookup()
-    const target = argument === '' ? (path.at(-1) ?? '') : argument
-    if (this.#isMacro(target) || name === 'ptr') return false
-    if (name !== 'include') return (await this.#hasServers(name, target)) && (isWide || name === 'exists')
+    const target = argument === '' ? (path.names.at(-1) ?? '') : argument
+    this.usesPtr ||= name === 'ptr'
+    if (this.#isMacro(target) || name === 'ptr') {
+      this.allows ||= path.allows
+      return false
+    }
+    if (name !== 'include') {
+      const hasServers = await this.#hasServers(name, target)
+      this.allows ||= path.allows && hasServers
+      return hasServers && (isWide || name === 'exists')
+    }
     this.#enter(target, path)
     if (qualifier === '+') this.includes.add(toName(target))
     const result = await this.evaluate(target, path)
@@ -136,8 +172,8 @@ class SpfWalk {
   }
 
   /** Records that lead back to themselves use up the look-ups of every receiver. */
-  #enter(target: string, path: readonly string[]): void {
-    if (path.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
+  #enter(target: string, { names }: Path): void {
+    if (names.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
   }
 
   async #lacksIpv6(name: string): Promise<boolean> {
@@ -163,10 +199,16 @@ class SpfWalk {
 }
 
 /** @param include the domain that the relay's provider asks for; null if none is known */
-export function toSpfVerdict({ fault, includes, result }: SpfJudgement, include: string | null): Verdict {
+export function toSpfVerdict(judgement: SpfJudgement, include: string | null): Verdict {
+  const { allows, fault, includes, record, result, usesPtr } = judgement
   switch (result) {
     case 'none':
-      return { result: 'fail', message: 'There is no SPF record: publish one that names your relay.' }
+      return record === null
+        ? { result: 'fail', message: 'There is no SPF record: publish one that names your relay.' }
+        : {
+            result: 'fail',
+            message: `Receivers see no SPF record: it has to begin with "v=spf1" and a space${withoutMarks(record)}.`,
+          }
     case 'permerror':
       return { result: 'fail', message: `Receivers cannot use the SPF record: ${fault}.` }
     case 'unknown':
@@ -178,10 +220,21 @@ export function toSpfVerdict({ fault, includes, result }: SpfJudgement, include:
           'The record allows every server ("+all", or a term that all match), so it proves nothing: remove that, and end it with "~all".',
       }
     default:
+      if (!allows)
+        return {
+          result: 'fail',
+          message: `The record allows no server at all, so no mail passes: ${include === null ? 'name your relay in it' : `put "include:${include}" in front of its "all"`}.`,
+        }
       if (include !== null && !includes.has(include))
         return {
           result: 'warn',
           message: `The record lacks "include:${include}", which the provider of your relay asks for.`,
+        }
+      if (usesPtr)
+        return {
+          result: 'warn',
+          message:
+            'The record has "ptr", which receivers may skip (RFC 7208, section 5.5): name the servers.',
         }
       return result === 'neutral'
         ? {

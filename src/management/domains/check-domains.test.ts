@@ -35,6 +35,7 @@ const zone: Readonly<Record<string, string>> = {
   'TXT _dmarc.acme.dev': 'v=DMARC1; p=reject; rua=mailto:d@acme.dev',
   'MX acme.dev': '10 mail.acme.dev',
   'MX bounce.acme.dev': '10 mail.acme.dev',
+  'A mail.acme.dev': '192.0.2.1',
 }
 const lookup: Lookup = async (name, type) => {
   const record = zone[`${type} ${name}`]
