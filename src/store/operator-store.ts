@@ -255,10 +255,10 @@ export interface OperatorStore {
   summariseQueue(): Promise<QueueSummary>
   measureQueue(): Promise<QueueMeasures>
   readUsage(app: AppId): Promise<readonly UsageDay[]>
-  /** The counts of the current day (UTC) of every app. */
-  readUsageToday(): Promise<UsageByApp>
-  /** The emails of every app that were delivered, bounced or complained of in the last `reportedDays`. */
-  readReportedUsage(): Promise<UsageByApp>
+  /** The counts of the current day (UTC) of these apps; null for all. */
+  readUsageToday(apps: readonly AppId[] | null): Promise<UsageByApp>
+  /** Their emails that were delivered, bounced or complained of in the last `reportedDays`. */
+  readReportedUsage(apps: readonly AppId[] | null): Promise<UsageByApp>
 
   /** Adds to the counts; at most `stepMax` rows. */
   addActivity(rows: readonly ActivityRow[]): Promise<void>

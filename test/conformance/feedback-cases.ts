@@ -63,7 +63,7 @@ export function feedback(it: It): void {
     assert.ok(line && line.at >= at)
     assert.deepEqual(line, { at: line.at, outcome: 'bounced', source: 'read', reply })
     assert.equal((await show(store, two)).state, 'delivered')
-    assert.deepEqual((await store.readUsageToday()).get(sender.app.id), {
+    assert.deepEqual((await store.readUsageToday(null)).get(sender.app.id), {
       accepted: 2,
       delivered: 2,
       bounced: 1,
@@ -96,7 +96,7 @@ export function feedback(it: It): void {
         lines: ['delivered', ...findings.map(({ kind }) => kind)],
       })
     }
-    const counts = (await store.readUsageToday()).get(sender.app.id)
+    const counts = (await store.readUsageToday(null)).get(sender.app.id)
     assert.deepEqual([counts?.bounced, counts?.complained], [6, 3])
     assert.equal(counts?.delivered, cases.length, 'each was delivered once')
   })
@@ -180,7 +180,7 @@ export function feedback(it: It): void {
       const results = await Promise.all([store, other, store, other].map((on) => report(on, id, bounced)))
       assert.deepEqual(results.flat().toSorted(), ['already', 'already', 'already', 'recorded'])
     }
-    assert.equal((await store.readUsageToday()).get(sender.app.id)?.bounced, 10)
+    assert.equal((await store.readUsageToday(null)).get(sender.app.id)?.bounced, 10)
   })
 
   it('the reports of seven days are known for every app, beside what was delivered', async (_t, {
@@ -194,9 +194,10 @@ export function feedback(it: It): void {
     await end(store, two)
     await report(store, bounces, bounced)
     await report(store, annoys, delayed, complained)
-    const read = async (sender: Sender) => (await store.readReportedUsage()).get(sender.app.id)
+    const read = async (sender: Sender) => (await store.readReportedUsage(null)).get(sender.app.id)
     assert.deepEqual(await read(one), { delivered: 2, bounced: 2 })
     assert.deepEqual(await read(two), { delivered: 2, complained: 1 })
+    assert.deepEqual([...(await store.readReportedUsage([two.app.id])).keys()], [two.app.id])
     advance(day)
     assert.deepEqual(await read(one), { delivered: 1, bounced: 1 })
     advance(6 * day)

@@ -367,12 +367,14 @@ export function management(it: It): void {
     assert.equal(await countDays(), 1)
   })
 
-  it('the counts of today are known for every app', async (_t, { store, advance }) => {
+  it('the counts of today are known for every app, and for some', async (_t, { store, advance }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     for (const sender of [one, one, two]) await store.enqueue(request(store, sender))
-    assert.equal((await store.readUsageToday()).get(one.app.id)?.accepted, 2)
-    assert.equal((await store.readUsageToday()).get(two.app.id)?.accepted, 1)
+    assert.equal((await store.readUsageToday(null)).get(one.app.id)?.accepted, 2)
+    assert.equal((await store.readUsageToday(null)).get(two.app.id)?.accepted, 1)
+    assert.deepEqual([...(await store.readUsageToday([two.app.id])).keys()], [two.app.id])
+    assert.deepEqual([...(await store.readUsageToday([])).keys()], [])
     advance(day)
-    assert.equal((await store.readUsageToday()).get(one.app.id), undefined)
+    assert.equal((await store.readUsageToday(null)).get(one.app.id), undefined)
   })
 }

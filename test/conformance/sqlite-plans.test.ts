@@ -81,9 +81,21 @@ test('a list of the emails of one app reads no mail of others', async (t) => {
 
 test('the counts of today, and those of seven days, are found by their day', async (t) => {
   const connection = await openRecording(t)
-  performRead(targetOf(connection), { name: 'readUsageToday', args: [] })
-  performRead(targetOf(connection), { name: 'readReportedUsage', args: [] })
+  performRead(targetOf(connection), { name: 'readUsageToday', args: [null] })
+  performRead(targetOf(connection), { name: 'readReportedUsage', args: [null] })
   assert.deepEqual(connection.scans(), [])
+})
+
+test('the counts of one app are read without those of others', async (t) => {
+  const connection = await openRecording(t)
+  connection.connection.exec(`with recursive numbers (n) as (select 0 union all select n + 1 from numbers where n < 2000)
+    insert into usage_day (app_id, day, event, count) select 'app_' || n, 0, 'delivered', 1 from numbers`)
+  for (const name of ['readUsageToday', 'readReportedUsage'] as const) {
+    connection.executions = []
+    performRead(targetOf(connection), { name, args: [[app]] })
+    const steps = connection.executions.reduce((sum, each) => sum + each.steps, 0)
+    assert.ok(steps < 500, `${name}: ${steps}`)
+  }
 })
 
 test('the oldest refusals of an app are found without reading the newest for each of them', async (t) => {

@@ -39,7 +39,7 @@ const cases: SharedCases = {
         (await claim(store)).map(({ emailId }) => emailId),
         [sent[4]?.id],
       )
-      assert.deepEqual((await store.readUsageToday()).get(sender.app.id), { accepted: 5, cancelled: 4 })
+      assert.deepEqual((await store.readUsageToday(null)).get(sender.app.id), { accepted: 5, cancelled: 4 })
     },
 
   'emails that have not waited for long stay; the next one supersedes them all': async ({

@@ -56,7 +56,7 @@ export const requests: SharedCases = {
     assert.equal((await store.readQueueGauge()).depth, 2)
     const claimed = (await claim(store)).map(({ content }) => content.to)
     assert.deepEqual(claimed.toSorted(), [bob, 'eve@example.com'])
-    assert.deepEqual((await store.readUsageToday()).get(sender.app.id), { accepted: 4, suppressed: 2 })
+    assert.deepEqual((await store.readUsageToday(null)).get(sender.app.id), { accepted: 4, suppressed: 2 })
   },
 
   'limits, the daily count and idempotency hold for a suppressed recipient as for another': async ({

@@ -25,7 +25,7 @@ const goodMx = ['@ MX 10 mail', 'mail A 192.0.2.1']
 type Expected = Readonly<Partial<Record<'dkim' | 'spf' | 'dmarc' | 'alignment' | 'mx', RegExp>>>
 type Zone = readonly [what: string, records: readonly string[], expected: Expected]
 
-/** Each expression is for "RESULT MESSAGE"; a line that has none is `ok`. There is a key unless `what` says no. */
+/** Each expression is for "RESULT MESSAGE"; a line that has none is `ok`. Some zones are for no key. */
 const spfZones: readonly Zone[] = (
   [
     ['parked', 'v=spf1 -all', /^fail .*no server at all/],

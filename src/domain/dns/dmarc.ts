@@ -51,7 +51,7 @@ const findChild = (domain: string, parent: string): string =>
     .slice(-(parent.split('.').length + 1))
     .join('.')
 
-/** A text that was meant as a record, and is none for receivers: in quotes, in small letters, without a `;`. */
+/** A text that was meant as a record, and is none for receivers: in quotes, or without a `;`. */
 const resemblesRecord = (text: string): boolean => /dmarc|\bp ?= ?(?:none|quarantine|reject)\b/i.test(text)
 
 function readStep(name: string, records: readonly string[]): Step | null {

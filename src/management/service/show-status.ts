@@ -59,13 +59,14 @@ export const showStatus = operation({
   async run(context) {
     const { store, access } = context
     const now = store.now()
-    const seesAll = access.apps === null
+    const scope = access.apps && [...access.apps]
+    const seesAll = scope === null
     const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys, webhooks] =
       await Promise.all([
         store.listApps(),
         store.listNodes(),
-        store.readUsageToday(),
-        store.readReportedUsage(),
+        store.readUsageToday(scope),
+        store.readReportedUsage(scope),
         store.listFeedbackSources(),
         store.listExpiringKeys(now + keyWarningMs),
         context.queue.get(),

@@ -44,7 +44,7 @@ export const listUsage = operation({
   }),
   async run({ store, access }) {
     const today = Math.floor(store.now() / dayMs)
-    const usage = await store.readUsageToday()
+    const usage = await store.readUsageToday(access.apps && [...access.apps])
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     const items = apps.map(({ id, slug, status, settings }) => {
       const { day: _day, ...counted } = presentUsage({ day: '', counts: usage.get(id) ?? {} })

@@ -61,24 +61,36 @@ function* readUsage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
   }))
 }
 
-function* readUsageToday({ nowMs, prefix }: ScriptContext): Script<UsageByApp> {
+function* readUsageToday(context: ScriptContext, apps: readonly AppId[] | null): Script<UsageByApp> {
+  const { nowMs, prefix } = context
+  const scope = toScope(context, apps)
   const rows = yield {
     text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
-      where day = $1 group by app_id, event`,
-    values: [Math.floor(nowMs / dayMs)],
+      where day = $1 ${scope.where('$2')} group by app_id, event`,
+    values: [Math.floor(nowMs / dayMs), ...scope.values],
   }
   return toUsageByApp(rows)
 }
 
+/** The rows of others may be many. */
+const toScope = ({ dialect }: ScriptContext, apps: readonly AppId[] | null) => ({
+  where: (placeholder: string) =>
+    apps === null ? '' : `and app_id ${dialect.isIn(dialect.elements(placeholder))}`,
+  values: apps === null ? [] : [JSON.stringify(apps)],
+})
+
 /** The days stand in a list, because SQLite reads the whole table for a range of them. */
-function* readReportedUsage({ nowMs, prefix }: ScriptContext): Script<UsageByApp> {
+function* readReportedUsage(context: ScriptContext, apps: readonly AppId[] | null): Script<UsageByApp> {
+  const { nowMs, prefix } = context
+  const scope = toScope(context, apps)
   const today = Math.floor(nowMs / dayMs)
   const days = Array.from({ length: reportedDays }, (_, ago) => today - ago)
   const rows = yield {
     text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
       where day in (${days.map((_, n) => `$${n + 1}`).join(', ')})
-        and event in ('delivered', 'bounced', 'complained') group by app_id, event`,
-    values: days,
+        and event in ('delivered', 'bounced', 'complained') ${scope.where(`$${days.length + 1}`)}
+      group by app_id, event`,
+    values: [...days, ...scope.values],
   }
   return toUsageByApp(rows)
 }
