@@ -9,6 +9,20 @@ const controls = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u
 export const hasControls = (text: string): boolean => controls.test(text)
 
 /**
+ * Characters that nobody sees: joiners and the selectors of emoji are a part of words and stay. U+2800 is an
+ * empty pattern of Braille.
+ */
+const invisible = /[[\p{Default_Ignorable_Code_Point}\u2800]--[\u200c\u200d\ufe0e\ufe0f]]/v
+/** More marks on a letter than any script has: they cover the lines above and below. */
+const stacked = /\p{M}{7}/u
+/** A character that is seen by itself. */
+const seen = /[^\s\p{M}\p{Default_Ignorable_Code_Point}]/u
+
+/** Whether a name would deceive its reader, or deface the text around it. */
+export const isDeceptive = (name: string): boolean =>
+  hasControls(name) || invisible.test(name) || stacked.test(name) || (!seen.test(name) && name.trim() !== '')
+
+/**
  * One line for a record, of so many characters: spaces of any kind become one space, and characters that
  * nobody sees are removed, since they could stand between the letters of an address. NFKC makes one form of
  * letters, digits and signs that look alike, such as `＠`. A word that the bound cuts is left out, because a

@@ -2,7 +2,7 @@
  * The settings of an app: its sender, the links it may send, how its emails look, its limits.
  * Unsafe settings are refused when they are set, with every issue listed.
  */
-import { hasControls } from '../controls.ts'
+import { hasControls, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { checkHooks } from '../hooks/check-settings.ts'
 import { type HookSettings, hookSystemNames } from '../hooks/hook-settings.ts'
@@ -140,8 +140,8 @@ const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry
 function checkSender(settings: AppSettings): Issue[] {
   const issues: Issue[] = []
   const checkText = (field: string, value: string, max: number) => {
-    if (value.trim() === '' || value.length > max || hasControls(value)) {
-      const message = `1 to ${max} characters, not blank, without control characters.`
+    if (value.trim() === '' || value.length > max || isDeceptive(value)) {
+      const message = `1 to ${max} characters, not blank, without control characters, invisible ones or piles of accents.`
       issues.push({ field, code: 'malformed_text', message })
     }
   }

@@ -185,6 +185,25 @@ test('names in an invitation are bounded and plain; elsewhere only their type co
     'see https://evil.test',
     'a\u0085b',
     'a\u2028b',
+    ...[
+      'A\u200bB',
+      'A\u2060B',
+      'A\ufeffB',
+      'A\u00adB',
+      'A\u034fB',
+      'A\u180eB',
+      'A\u3164B',
+      'A\uffa0B',
+      'A\u2800B',
+    ],
+    ...[
+      'A\u{e0041}B',
+      '\u200d',
+      '\ufe0f \u200c',
+      '\u0301\u0301',
+      `e${'\u0301'.repeat(80)}`,
+      `x${'\u0335'.repeat(7)}`,
+    ],
   ]) {
     assert.deepEqual(
       codes({ ...invitation, inviterName: bad }),
@@ -199,6 +218,19 @@ test('names in an invitation are bounded and plain; elsewhere only their type co
     ),
     ['organisationName lone_surrogate'],
   )
+  for (const good of [
+    '👩‍👩‍👧 Familie',
+    '❤️',
+    'می‌شود',
+    'กำลังปั้น',
+    'हिन्दी',
+    'שָׁלוֹם',
+    'مُحَمَّدٌ',
+    'Việt Nam',
+    'a\u0335bc',
+    'O’Neill & Sons',
+  ])
+    assert.deepEqual(codes({ ...invitation, organisationName: good }), [], good)
   const request = value({ ...invitation, organisationName: 'Cafe\u0301' })
   assert.ok(request.type === 'organisation_invite' && request.organisationName === 'Caf\u00e9')
 })

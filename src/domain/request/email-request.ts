@@ -4,7 +4,7 @@
  * depend on the app (`auth-link.ts`).
  */
 import { isUtf8 } from 'node:buffer'
-import { hasControls } from '../controls.ts'
+import { isDeceptive } from '../controls.ts'
 import type { Purpose } from '../delivery/email-content.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
@@ -227,7 +227,7 @@ function parseExpiry(raw: string, nowMs: number): Parsed<number> {
 }
 
 // Attackers put text into names (invitation spam): in an invitation they are bounded and plain.
-const unsafeInName = (name: string): boolean => hasControls(name) || name.includes('://')
+const unsafeInName = (name: string): boolean => isDeceptive(name) || name.includes('://')
 
 /** The name of an invitation as an end user wrote it; undefined if it breaks the rules for names. */
 export function readName(field: keyof typeof aliases, text: string | undefined): string | undefined {
@@ -260,7 +260,7 @@ function parseName(
   if (unsafeInName(normal)) {
     return refuse(
       'forbidden_character',
-      'A name must not contain control characters, line breaks, text direction controls or "://".',
+      'A name must not contain control characters, line breaks, text direction controls, invisible characters, piles of accents or "://".',
     )
   }
   return parsed(normal.trim())
