@@ -13,7 +13,7 @@ import { toBounceAddress } from '../domain/delivery/reference.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
-import { minuteMs } from '../domain/duration.ts'
+import { dayMs, minuteMs } from '../domain/duration.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
 import {
@@ -134,6 +134,9 @@ function findSigners({ signing }: DeliverDeps, settings: AppSettings): ReturnTyp
 /** An operator has to give the domain to the app, or change its sender. */
 const foreignDomainWaitMs = 5 * minuteMs
 
+/** After the link has expired: mail servers on the way retry for five days. */
+const signedForMs = 7 * dayMs
+
 async function sign(
   { signing }: DeliverDeps,
   message: Message,
@@ -141,7 +144,8 @@ async function sign(
 ): Promise<Message> {
   const signedAt = Math.floor((claim.acceptedAt + claim.ageMs) / 1000)
   const relayDates = signing?.relayDates === true
-  return { ...message, bytes: await signMessage(message.bytes, signers, { signedAt, relayDates }) }
+  const endsAt = Math.floor((claim.expiresAt + signedForMs) / 1000)
+  return { ...message, bytes: await signMessage(message.bytes, signers, { signedAt, endsAt, relayDates }) }
 }
 
 function describeSubmission({ name }: Relay, submission: Submission): SpanResult {

@@ -40,6 +40,7 @@ const signedAt = Date.UTC(2026, 10, 25) / 1000
 const sign = (options: { relayDates?: boolean; signers?: Signer[] } = {}) =>
   signMessage(message, options.signers ?? [rsa, elliptic], {
     signedAt,
+    endsAt: signedAt + 1000,
     relayDates: options.relayDates ?? false,
   })
 const judge = (bytes: Buffer) => verifySignatures(bytes, (name) => records.get(name))
@@ -56,8 +57,18 @@ test('both algorithms sign, each for itself, in front of the message', async () 
   const [first = ''] = bytes.toString().split('\r\nDKIM-Signature:')
   const tags = readTags(first.slice('DKIM-Signature:'.length))
   assert.deepEqual(
-    [tags.v, tags.a, tags.c, tags.d, tags.s, tags.t, tags.l, tags.i],
-    ['1', 'rsa-sha256', 'relaxed/simple', 'acme.test', 'r', String(signedAt), undefined, undefined],
+    [tags.v, tags.a, tags.c, tags.d, tags.s, tags.t, tags.x, tags.l, tags.i],
+    [
+      '1',
+      'rsa-sha256',
+      'relaxed/simple',
+      'acme.test',
+      'r',
+      String(signedAt),
+      String(signedAt + 1000),
+      undefined,
+      undefined,
+    ],
   )
   for (const line of bytes.toString().split('\r\n')) assert.ok(line.length <= 78, line)
   assert.deepEqual(judge(await sign({ signers: [elliptic] })), ['pass'])
@@ -92,6 +103,9 @@ for (const field of [
   'Message-ID: <x@acme.test>',
   'Content-Type: text/html',
   'MIME-Version: 1.0',
+  'Sender: eve@example.com',
+  'List-Unsubscribe: <https://evil.test/>',
+  'Content-Transfer-Encoding: base64',
 ])
   test(`a second or a new field does not hold: ${field}`, async () => {
     const bytes = await sign()
@@ -114,6 +128,8 @@ test('where a relay sets the Date and the Message-ID, the signature does not cov
   }
   assert.deepEqual(await replaced(true), ['pass', 'pass'])
   assert.deepEqual(await replaced(false), ['a header was altered', 'a header was altered'])
+  const added = alter(await sign({ relayDates: true }), 'Subject: ', 'Sender: relay@x.test\r\nSubject: ')
+  assert.deepEqual(judge(added), ['pass', 'pass'], 'and not what such relays add')
   const moved = alter(await sign({ relayDates: true }), 'Subject: ', 'Subject: x')
   assert.deepEqual(judge(moved), ['a header was altered', 'a header was altered'])
 })

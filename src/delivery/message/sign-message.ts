@@ -12,6 +12,8 @@ export type Signer = Pick<SigningKey, 'domain' | 'selector' | 'algorithm'> & { r
 export type SignOptions = {
   /** Seconds since 1970. */
   readonly signedAt: number
+  /** When receivers stop trusting the signatures, so that nobody sends the message again later. */
+  readonly endsAt: number
   /** Whether a relay puts a Date and a Message-ID of its own, which a signature must then not cover. */
   readonly relayDates: boolean
 }
@@ -23,8 +25,10 @@ const signed = [
 /** Named once more than they occur, so that nobody can add another one. */
 const oversigned = [
   ...['from', 'to', 'cc', 'subject', 'date', 'reply-to', 'message-id', 'content-type', 'mime-version'],
+  ...['content-transfer-encoding', 'sender', 'list-unsubscribe'],
 ]
-const dated = ['date', 'message-id']
+/** Written by relays that put a Date of their own. */
+const byRelay = ['date', 'message-id', 'sender', 'list-unsubscribe']
 /** A space after so many names, where the line may break. */
 const namesInLine = 5
 
@@ -34,10 +38,10 @@ const signInPool = promisify(sign)
 export async function signMessage(
   bytes: Buffer,
   signers: readonly Signer[],
-  { signedAt, relayDates }: SignOptions,
+  { endsAt, relayDates, signedAt }: SignOptions,
 ): Promise<Buffer> {
   const end = bytes.indexOf('\r\n\r\n') + 2
-  const covers = (name: string) => !(relayDates && dated.includes(name))
+  const covers = (name: string) => !(relayDates && byRelay.includes(name))
   const fields = readFields(bytes.toString('latin1', 0, end))
   const present = signed.filter((name) => covers(name) && fields.has(name))
   const names = [...present, ...oversigned.filter(covers)]
@@ -47,7 +51,7 @@ export async function signMessage(
   const bodyHash = hash('sha256', bytes.subarray(end + 2), 'base64')
   const signatures = await Promise.all(
     signers.map(async ({ algorithm, domain, key, selector }) => {
-      const tags = `v=1; a=${algorithm}-sha256; c=relaxed/simple; d=${domain}; s=${selector}; t=${signedAt};`
+      const tags = `v=1; a=${algorithm}-sha256; c=relaxed/simple; d=${domain}; s=${selector}; t=${signedAt}; x=${endsAt};`
       const text = `${tags} h=${names}; bh=${bodyHash}; b=`
       const signature = await signData(Buffer.from(`${head}dkim-signature:${text}`, 'latin1'), algorithm, key)
       return foldSignature(text, signature.toString('base64'))
