@@ -17,6 +17,7 @@ function prepareMessage(): Buffer {
   const claim = {
     type: 'magic_link' as const,
     acceptedAt: now,
+    ageMs: 0,
     expiresAt: now + 3_600_000,
     content: {
       to: 'person1@example.com' as EmailAddress,

@@ -108,6 +108,7 @@ const newInput = (id: AppId, locale: string): Parameters<MessageComposer['compos
   claim: {
     type: 'magic_link',
     acceptedAt: Date.now(),
+    ageMs: 0,
     expiresAt: Date.now() + 900_000,
     content: {
       to: 'ada@example.com' as EmailAddress,

@@ -107,7 +107,7 @@ function prepareMessage(): Message {
   const url = `https://app.acme.test/auth/magic?token=${'x'.repeat(43)}`
   const content = { to: 'person1@example.com' as EmailAddress, url, messageIdDomain: 'acme.test' }
   const reference = `${id}.0123456789` as Reference
-  const claim = { type, acceptedAt: now, expiresAt, content }
+  const claim = { type, acceptedAt: now, ageMs: 0, expiresAt, content }
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
   const headers = listMarks({ reference, type, slug, language: rendered.language })
   const { from } = settings

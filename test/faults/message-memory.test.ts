@@ -13,7 +13,7 @@ import { languageTags } from '../../src/templates/locales/language-files.ts'
 const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
 const newInput = (id: AppId, locale: string): MessageInput => ({
   claim: {
-    ...{ type: 'magic_link', acceptedAt: 0, expiresAt: 900_000 },
+    ...{ type: 'magic_link', acceptedAt: 0, ageMs: 0, expiresAt: 900_000 },
     content: {
       ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
       url: 'https://app.acme.test/auth?token=abc',

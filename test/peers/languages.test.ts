@@ -18,7 +18,7 @@ const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', addre
 const compose = (locale: string, type: EmailType, code: CodePlace): string =>
   composeMessage({
     claim: {
-      ...{ type, acceptedAt },
+      ...{ type, acceptedAt, ageMs: 0 },
       expiresAt: acceptedAt + 900_000,
       content: {
         ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },

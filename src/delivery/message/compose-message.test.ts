@@ -21,6 +21,7 @@ const app: AppSettings = {
 const claim: MessageInput['claim'] = {
   type: 'organisation_invite',
   acceptedAt: Date.parse('2026-11-20T17:00:00Z'),
+  ageMs: 0,
   expiresAt: Date.parse('2026-11-20T17:15:00Z'),
   content: {
     to: 'ada@example.com' as EmailAddress,
@@ -113,6 +114,7 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
   .record({
     type: fc.constantFrom(...emailTypes),
     acceptedAt: fc.integer({ min: 0, max: 4e12 }),
+    ageMs: fc.integer({ min: 0, max: 86_400_000 }),
     lifeMs: fc.integer({ min: 1, max: 30 * 86_400_000 }),
     to: fc.oneof(
       fc.tuple(local, fc.domain()).map(([name, domain]) => `${name}@${domain}`),
@@ -134,6 +136,7 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
       locale,
       type,
       acceptedAt,
+      ageMs,
       lifeMs,
       to,
       token,
@@ -145,6 +148,7 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
       emailId: newId('em', acceptedAt),
       type,
       acceptedAt,
+      ageMs,
       expiresAt: acceptedAt + lifeMs,
       content: {
         to: to as EmailAddress,
@@ -195,4 +199,13 @@ test('a long link makes its part quoted-printable, though the form is 7bit', () 
   const message = composer.compose(input).toString()
   assert.equal(message.match(/quoted-printable/g)?.length, 2)
   assert.equal(message, composeMessage(input).toString())
+})
+
+test('the Date is that of acceptance, and after half an hour that of the attempt', () => {
+  const dateOf = (ageMs: number) => {
+    const bytes = composeMessage({ claim: { ...claim, ageMs }, reference, app: appWith(app), lifeLeftMs })
+    return /^Date: (.*)\r$/m.exec(bytes.toString())?.[1]
+  }
+  assert.equal(dateOf(30 * 60_000), 'Fri, 20 Nov 2026 17:00:00 +0000')
+  assert.equal(dateOf(30 * 60_000 + 1000), 'Fri, 20 Nov 2026 17:30:01 +0000')
 })

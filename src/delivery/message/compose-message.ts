@@ -1,13 +1,14 @@
 /**
- * The message on the wire (RFC 5322, MIME): headers, a text part and an HTML part. `Date` and
- * `Message-ID` are fixed at acceptance, so mail systems see every attempt as the same message. Parts
- * are 7bit if their text allows it, else quoted-printable.
+ * The message on the wire (RFC 5322, MIME): headers, a text part and an HTML part. Every
+ * attempt has one `Message-ID`, by which mail systems know the message again. Parts are 7bit if their text
+ * allows it, else quoted-printable.
  */
 import * as mime from 'nodemailer/lib/mime-funcs'
 import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { type CodePlace, findCodePlace, type Purpose } from '../../domain/delivery/email-content.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
+import { minuteMs } from '../../domain/duration.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
@@ -15,7 +16,7 @@ import { makeLinkTexts, type Rendered, renderEmail, renderWith } from '../../tem
 import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
 export type MessageInput = {
-  readonly claim: Pick<Claim, 'type' | 'acceptedAt' | 'expiresAt' | 'content'>
+  readonly claim: Pick<Claim, 'type' | 'acceptedAt' | 'ageMs' | 'expiresAt' | 'content'>
   readonly reference: Reference
   readonly app: Pick<App, 'id' | 'version' | 'settings' | 'slug'>
   /** The time that the link has left at this attempt. */
@@ -85,10 +86,17 @@ function makeGapTexts({ claim, reference, app, lifeLeftMs }: MessageInput): GapT
     host: host ?? '',
     reference,
     to: content.to,
-    date: new Date(claim.acceptedAt).toUTCString().replace('GMT', '+0000'),
+    date: new Date(chooseDateMs(claim)).toUTCString().replace('GMT', '+0000'),
     messageIdDomain: content.messageIdDomain,
   }
 }
+
+/** Filters take a Date that is hours old for a forged one. */
+const lateMs = 30 * minuteMs
+
+/** The time of acceptance; after a long wait that of the attempt. */
+const chooseDateMs = ({ acceptedAt, ageMs }: Pick<Claim, 'acceptedAt' | 'ageMs'>): number =>
+  ageMs > lateMs ? acceptedAt + ageMs : acceptedAt
 
 /** Composes one message without a form. */
 export function composeMessage(input: MessageInput): Buffer {

@@ -19,7 +19,7 @@ const compose = (locale: string, type: EmailType, name: string) => {
     ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
     ...{ url: 'https://app.acme.test/auth?token=abc', organisationName: name },
   }
-  const claim = { ...{ type, acceptedAt: 0, expiresAt: 900_000 }, content }
+  const claim = { ...{ type, acceptedAt: 0, ageMs: 0, expiresAt: 900_000 }, content }
   const app = { id: 'app_1' as AppId, version: 1, slug: 'acme', settings }
   const { subject } = renderEmail({ ...claim, app: settings, lifeLeftMs: 900_000 })
   return { subject, bytes: composeMessage({ claim, reference, app, lifeLeftMs: 900_000 }) }
