@@ -47,6 +47,16 @@ export const pageWords = {
     damagedAdvice:
       'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
   },
+  'en-US': {
+    direction: 'ltr',
+    signInTo: 'Sign in to {app}',
+    signIn: 'Sign in',
+    confirmAddress: 'Confirm your email address',
+    confirm: 'Confirm address',
+    damaged: 'This link does not work',
+    damagedAdvice:
+      'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
+  },
   es: {
     direction: 'ltr',
     signInTo: 'Inicia sesión en {app}',
@@ -63,7 +73,7 @@ export const pageWords = {
     signIn: 'ورود',
     confirmAddress: 'تأیید آدرس ایمیل',
     confirm: 'تأیید آدرس',
-    damaged: 'این پیوند کار نمی‌کند',
+    damaged: 'این لینک کار نمی‌کند',
     damagedAdvice: 'شاید کامل کپی نشده باشد. آن را دوباره از ایمیل باز کنید یا ایمیل جدیدی درخواست کنید.',
   },
   fr: {
@@ -172,6 +182,16 @@ export const pageWords = {
     damaged: 'Este link não funciona',
     damagedAdvice:
       'Talvez ele não tenha sido copiado por inteiro. Abra-o de novo pelo e-mail ou peça um novo e-mail.',
+  },
+  'pt-PT': {
+    direction: 'ltr',
+    signInTo: 'Iniciar sessão em {app}',
+    signIn: 'Iniciar sessão',
+    confirmAddress: 'Confirme o seu endereço de e-mail',
+    confirm: 'Confirmar endereço',
+    damaged: 'Este link não funciona',
+    damagedAdvice:
+      'Talvez não tenha sido copiado por inteiro. Abra-o de novo a partir do e-mail ou peça um novo e-mail.',
   },
   ru: {
     direction: 'ltr',

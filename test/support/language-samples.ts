@@ -16,7 +16,8 @@ const newApp = (name: string): AppSettings => ({
   ...defaultSettings,
   name,
   from: { name, address: 'auth@acme.test' },
-  supportContact: 'help@acme.test',
+  supportContact: 'https://acme.test/help/',
+  branding: { addressLine: 'Acme Inc., 1 High Street (2nd floor)' },
   fallbackUrl: 'https://acme.test/get',
 })
 

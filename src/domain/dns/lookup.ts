@@ -24,6 +24,6 @@ export const unknown = (reason: string): Verdict => ({
   message: `DNS did not answer (${reason}): check again.`,
 })
 
-/** The end of an advice on a record: some editors of zones take quotes and backslashes for a part of the text. */
+/** The end of an advice on a record: some editors of zones take quotes and backslashes for text. */
 export const withoutMarks = (record: string): string =>
   /["'\u2018-\u201f\\]/.test(record) ? ', without quotes and backslashes' : ''

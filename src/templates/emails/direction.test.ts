@@ -1,7 +1,7 @@
 /** Directions in both parts of an email and in its subject: every language, names of any script. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { renderSample, sampleNames } from '../../../test/support/language-samples.ts'
+import { renderPages, renderSample, sampleNames } from '../../../test/support/language-samples.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { languageTags } from '../locales/language-files.ts'
 import { findLanguage } from '../locales/locales.ts'
@@ -54,6 +54,23 @@ test('a name whose direction differs from the text is isolated, and so is each t
   }
 })
 
+test('names, contacts and addresses outside sentences are isolated, in emails and on pages', () => {
+  const app = 'Acme Inc. (EU)!'
+  for (const tag of languageTags.filter((each) => findLanguage(each).strings.direction === 'rtl')) {
+    const { html } = renderSample(tag, 'magic_link', { app })
+    for (const page of [html, ...renderPages(tag, app)]) {
+      const bare = page
+        .slice(page.indexOf('<body'))
+        .replaceAll(/\u2068[^\u2069]*\u2069/g, '')
+        .replaceAll(/<[^>]*>/g, '')
+      for (const text of [app, 'https://acme.test/help/', '(2nd floor)'])
+        assert.ok(!bare.includes(text), `${tag}: ${text}`)
+    }
+  }
+  const { html } = renderSample('en', 'magic_link', { app: 'عيادة (فرع)' })
+  assert.match(html, />\u2068عيادة \(فرع\)\u2069<\/p>/)
+})
+
 test('an email that is read from right to left begins each line of its text with a letter of its own', () => {
   for (const { what, tag, app, subject, text } of samples) {
     if (findLanguage(tag).strings.direction === 'ltr') continue
@@ -62,7 +79,7 @@ test('an email that is read from right to left begins each line of its text with
     const lines = text.split('\n').filter((line) => line !== '')
     const others = lines.filter((line) => !own.test(line))
     // The link, which stands alone, and the signature.
-    assert.deepEqual(others.length, app === 'عيادة' && tag !== 'he' ? 2 : 3, `${what}: ${others}`)
+    assert.deepEqual(others.length, app === 'عيادة' && tag !== 'he' ? 3 : 4, `${what}: ${others}`)
     assert.match(others[0] ?? '', /^https:/, what)
     assert.equal(others[1], '--', what)
   }

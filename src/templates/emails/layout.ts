@@ -7,14 +7,14 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, none, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
-import { type Expiry, type Letter, type LinkTexts, type Paragraph, unlinkable } from './letter.ts'
+import { type Letter, type LinkTexts, type Paragraph, unlinkable } from './letter.ts'
 
 export type Frame = {
   readonly letter: Letter
   readonly strings: Strings
   readonly app: AppSettings
   readonly language: string
-  readonly texts: Omit<LinkTexts, keyof Expiry>
+  readonly texts: LinkTexts
 }
 
 const page = '#f3f4f6'
@@ -41,8 +41,9 @@ a{text-decoration:underline}
 .page,.column{background:${darkPage}!important}.card{background:${darkCard}!important;border-color:#343a43!important}
 .ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}
 .plate{background:#fff!important;color:#1b1f24!important;padding:6px 10px!important;border-radius:8px!important}}
+@media (forced-colors:active){.plate{forced-color-adjust:none;background:#fff!important;color:#1b1f24!important}}
 [data-ogsc] .plate{background:#fff!important;color:#1b1f24!important;padding:6px 10px!important;border-radius:8px!important}
-[data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
+[data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}[data-ogsc] .rule{border-color:#343a43!important}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 
 // Apple's mail makes links of numbers that look like telephone numbers.
@@ -61,6 +62,8 @@ export function renderHtml(frame: Frame): string {
   const { direction } = strings
   const start = findStart(strings)
   const ink = `margin:0 0 16px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
+  // Korean has spaces, and words of it are not broken.
+  const wordBreak = frame.language === 'ko' ? 'keep-all' : 'break-word'
   return html`<!doctype html>
 <html lang="${frame.language}" dir="${direction}">
 <head>
@@ -78,7 +81,7 @@ export function renderHtml(frame: Frame): string {
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0">
 <tr><td class="column" align="center" style="padding:32px 16px;background:${page}">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
-<tr><td class="card" align="${start}" style="word-break:break-word;overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
+<tr><td class="card" align="${start}" style="word-break:${wordBreak};overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
 ${appName(frame)}
 <h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${letter.heading}</h1>
 ${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${quoteNames(paragraph, strings)}</p>\n`)}
@@ -96,14 +99,14 @@ ${footer(frame)}
 }
 
 function appName(frame: Frame): Html {
-  const { app } = frame
+  const { app, strings } = frame
   const style = `margin:0 0 24px;${writeFont('600 16px/1.4', frame)};color:#1b1f24`
-  const name = html`<p class="ink" style="${style}">${app.name}</p>`
+  const name = strings.isolate(app.name)
   const { logoUrl } = app.branding
-  if (logoUrl === undefined) return name
-  const image = 'display:block;max-height:40px;max-width:200px;border:0'
+  if (logoUrl === undefined) return html`<p class="ink" style="${style}">${name}</p>`
+  const image = 'display:block;max-height:40px;max-width:200px;border:0;background:#fff'
   // In dark mode a light plate is behind the logo: a dark one would vanish. Its text is styled as the name.
-  return html`<p class="ink" style="${style}"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
+  return html`<p class="ink" style="${style}"><img class="plate" src="${logoUrl}" alt="${name}" height="40" style="${image}"></p>`
 }
 
 /** One tap selects the code where the mail client allows it. A padding separates its halves. */
@@ -143,7 +146,7 @@ function linkAndNotes(frame: Frame): Html {
   const opens = host === null ? html`` : html`<br>${strings.opens} ${host}`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
   const link = `${writeFont('400 12px/1.55', frame)};color:#5b6472;word-break:break-all;overflow-wrap:anywhere`
-  return html`<p class="ink" style="${small('#1b1f24')}">${expires}${opens}</p>
+  return html`<p class="ink" style="${small('#1b1f24')}">${keepTogether(expires, [texts.duration, texts.dateTime])}${opens}</p>
 <hr class="rule" style="${divider}">
 ${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}
 <p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}</p>
@@ -152,14 +155,31 @@ ${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</
 
 function footer(frame: Frame): Html {
   const { app, strings } = frame
+  const { addressLine } = app.branding
   const lines = [
-    ...(app.supportContact === undefined ? [] : [strings.support(app.supportContact)]),
-    ...(app.branding.addressLine === undefined ? [] : [app.branding.addressLine]),
+    ...(app.supportContact === undefined ? [] : [supportLine(app.supportContact, strings)]),
+    ...(addressLine === undefined ? [] : [html`${strings.isolate(addressLine)}`]),
   ]
-  if (lines.length === 0) return html``
+  if (lines.length === 0) return none
   const line = `margin:0 0 4px;${writeFont('400 13px/1.5', frame)};color:#5b6472`
   return html`<tr><td align="center" style="padding:20px 16px 0">
 ${lines.map((text) => html`<p class="soft" style="${line}">${text}</p>\n`)}</td></tr>`
+}
+
+/** The contact as a link: Apple's mail makes none of addresses, as the head of the page says. */
+function supportLine(contact: string, { isolate, support: [before, after] }: Strings): Html {
+  const url = contact.includes('@') && !contact.startsWith('https:') ? `mailto:${contact}` : contact
+  return html`${before}<a class="soft" href="${url}" style="color:#5b6472">${isolate(contact)}</a>${after}`
+}
+
+/** A duration and a date are not broken over two lines. */
+function keepTogether(sentence: string, parts: readonly string[]): Html {
+  const [part, ...more] = parts
+  if (part === undefined) return html`${sentence}`
+  const [before = '', ...after] = sentence.split(part)
+  const rest = after.join(part)
+  if (after.length === 0) return keepTogether(sentence, more)
+  return html`${keepTogether(before, more)}<span style="white-space:nowrap">${part}</span>${keepTogether(rest, more)}`
 }
 
 /**
@@ -176,12 +196,13 @@ const quoteNames = (paragraph: Paragraph, { quotes }: Strings): string =>
 export function renderText({ letter, strings, app, texts }: Frame): string {
   const { expires, notes } = letter
   const { code, host, url } = texts
-  const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
+  const support =
+    app.supportContact === undefined ? [] : [strings.support.join(strings.isolate(app.supportContact))]
   const shownCode = letter.code === null ? [] : [`${letter.code.intro}\n${code}`]
   const button = `${letter.button}\n${url}`
   const lines = [
     letter.heading,
-    ...letter.paragraphs.map((paragraph) => quoteNames(paragraph, strings)),
+    ...letter.plainParagraphs.map((paragraph) => quoteNames(paragraph, strings)),
     ...(letter.code?.isFirst ? [...shownCode, button] : [button, ...shownCode]),
     host === null ? expires : `${expires}\n${strings.opens} ${host}`,
     ...notes,

@@ -12,6 +12,8 @@ export type Letter = {
   readonly preheader: string
   readonly heading: string
   readonly paragraphs: readonly Paragraph[]
+  /** Those of the text part, which has no button. */
+  readonly plainParagraphs: readonly Paragraph[]
   /** The line above the code; null if the email has none. `isFirst`: both come before the button. */
   readonly code: { readonly intro: string; readonly isFirst: boolean } | null
   readonly button: string

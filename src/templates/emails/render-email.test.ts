@@ -37,7 +37,7 @@ for (const type of emailTypes) {
   test(`${type}: both parts carry the link, its end, the app and the support contact`, () => {
     const { subject, html, text } = render({ type })
     assert.ok(subject.length > 0)
-    for (const part of [text, html.replaceAll('&amp;', '&')]) {
+    for (const part of [text, html.replaceAll('&amp;', '&').replaceAll(/<\/?span[^>]*>/g, '')]) {
       assert.ok(part.includes(content.url))
       assert.ok(part.includes('15 minutes (20 Nov 2026, 17:05 UTC)'))
       assert.ok(part.includes('Acme & Söhne'))
@@ -165,6 +165,42 @@ test('a button that would not be seen on the card, light or dark, gets an edge',
 
 test('beside a code, the text speaks of the button alone, and never of a password', () => {
   const say = (code?: string) => render({ content: { ...content, ...(code !== undefined && { code }) } }).text
-  assert.match(say(), /Press the button to sign in to Acme & Söhne\. No password is needed\./)
-  assert.match(say('246813'), /Press the button to sign in to Acme & Söhne\.\r?\n/)
+  assert.match(say(), /Open the link to sign in to Acme & Söhne\. No password is needed\./)
+  assert.match(say('246813'), /Open the link to sign in to Acme & Söhne\.\r?\n/)
+})
+
+test('the support contact is a link, and no stop touches it', () => {
+  for (const [supportContact, href] of [
+    ['help@acme.test', 'mailto:help@acme.test'],
+    ['https://acme.test/help/?a=1&b=@x', 'https://acme.test/help/?a=1&amp;b=@x'],
+  ] as const) {
+    const { html, text } = render({ app: { ...app, supportContact } })
+    assert.ok(html.includes(`href="${href}"`), href)
+    assert.match(text, new RegExp(`: ${RegExp.escape(supportContact)}\n`))
+  }
+})
+
+test('a duration and a date stay in one line, and Korean breaks between words', () => {
+  const { html } = render({})
+  assert.match(html, /<span style="white-space:nowrap">20 Nov 2026, 17:05 UTC<\/span>/)
+  assert.match(html, /<span style="white-space:nowrap">in 15 minutes<\/span>/)
+  assert.match(html, /word-break:break-word/)
+  assert.match(render({ content: { ...content, locale: 'ko' } }).html, /word-break:keep-all/)
+})
+
+test('American readers get their spelling and their clock', () => {
+  const { html, subject } = render({
+    type: 'organisation_invite',
+    content: { ...content, locale: 'en-US', organisationName: 'evil.com' },
+  })
+  assert.equal(subject, 'You have been invited to an organization on Acme & Söhne')
+  assert.match(html, /Nov 20, 2026, 5:05\sPM UTC/)
+})
+
+test('above a code, the preheader does not end in a colon', () => {
+  for (const locale of ['en', 'fr', 'zh-Hans', 'ja']) {
+    const { html } = render({ content: { ...content, locale, code: '246813', codeFirst: true } })
+    assert.doesNotMatch(html, /mso-hide:all">[^<]*[:：]\s*(?:&nbsp;|\u00a0)*&nbsp;&zwnj;/)
+    assert.match(html, /mso-hide:all">[^<]{10}/)
+  }
 })

@@ -35,7 +35,12 @@ const wanted: readonly (readonly [asked: string, tag: string])[] = [
   ],
   ...[
     ['en', 'en'],
-    ['en-US', 'en'],
+    ['en-US', 'en-US'],
+    ['en_US.UTF-8', 'en-US'],
+    ['en-us', 'en-US'],
+    ['en-Latn-US', 'en-US'],
+    ['en-Latn', 'en'],
+    ['en-AU', 'en'],
     ['en-GB', 'en'],
     ['fr-CA', 'fr'],
     ['es-419', 'es'],
@@ -55,8 +60,9 @@ const wanted: readonly (readonly [asked: string, tag: string])[] = [
   ],
   ...[
     ['pt', 'pt-BR'],
-    ['pt-PT', 'pt-BR'],
-    ['pt-AO', 'pt-BR'],
+    ['pt-PT', 'pt-PT'],
+    ['pt-AO', 'pt-PT'],
+    ['pt-US', 'pt-BR'],
     ['pt-BR', 'pt-BR'],
   ],
   ...[

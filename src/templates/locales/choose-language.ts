@@ -34,28 +34,33 @@ function lookUp(asked: string): string | null {
   return null
 }
 
-/** From `language-Script-Region` and `language-Script` to our tags. */
+/** From the keys of languages to our tags. */
 let table: ReadonlyMap<string, string> | undefined
 
 function newTable(): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  for (const tag of languageTags) {
-    const [exact = '', general = ''] = toKeys(tag)
+  const variants = languageTags.filter((tag) => readLanguageFile(tag).extends !== undefined)
+  for (const tag of languageTags.filter((each) => !variants.includes(each))) {
+    const [, exact = '', general = ''] = toKeys(tag)
     found.set(exact, tag)
     // The file of the likeliest region answers for the bare language.
-    if (!found.has(general) || toKeys(general)[0] === exact) found.set(general, tag)
+    if (!found.has(general) || toKeys(general)[1] === exact) found.set(general, tag)
   }
+  // `en` and `en-US` have one likeliest region, so a variant is for those who name its region.
+  for (const tag of variants) found.set(toKeys(tag)[0] ?? '', tag)
   for (const tag of languageTags)
     for (const other of readLanguageFile(tag).language.serves ?? [])
       for (const key of toKeys(other)) found.set(key, found.get(key) ?? tag)
   return found
 }
 
-/** None for a text that is no tag. */
+/** The region as it is given, or as it is likely, or any. None for a text that is no tag. */
 function toKeys(tag: string): string[] {
   try {
-    const { language, region, script } = new Intl.Locale(tag).maximize()
-    return [`${language}-${script}-${region}`, `${language}-${script}`]
+    const given = new Intl.Locale(tag)
+    const { language, region, script } = given.maximize()
+    const general = `${language}-${script}`
+    return [`${general}-${given.region} as given`, `${general}-${region}`, general]
   } catch {
     return []
   }

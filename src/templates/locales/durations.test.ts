@@ -31,7 +31,11 @@ test('a duration of any length is in its language, in every plural category that
       const lengths = new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
       for (const count of counts) {
         const words = expires.includes('{in}') ? fromNow.format(count, unit) : lengths.format(count)
-        assert.equal(findLanguage(tag).strings.duration(count * ms), words, `${tag}: ${count} ${unit}`)
+        const said = Object.entries(language.durations ?? {}).reduce(
+          (all, [from, to]) => all.replaceAll(from, to),
+          words,
+        )
+        assert.equal(findLanguage(tag).strings.duration(count * ms), said, `${tag}: ${count} ${unit}`)
         reached.add(plurals.select(count))
       }
     }
@@ -45,6 +49,6 @@ test('no duration is English in another language, and every time says its zone',
     const { strings } = findLanguage(tag)
     assert.match(strings.dateTime(0), /UTC/, tag)
     for (const ms of [0, 60_000, 900_000, 7_200_000, 172_800_000])
-      if (tag !== 'en') assert.notEqual(strings.duration(ms), english.duration(ms), tag)
+      if (!tag.startsWith('en')) assert.notEqual(strings.duration(ms), english.duration(ms), tag)
   }
 })

@@ -19,6 +19,8 @@ type LetterTexts = {
 
 /** A file of this folder. Its texts hold placeholders such as `{app}`. */
 export type LanguageFile = {
+  /** The tag of a language with the same texts but for those here. */
+  readonly extends?: string
   readonly language: {
     readonly direction: 'ltr' | 'rtl'
     readonly quotes: readonly [opening: string, closing: string]
@@ -26,6 +28,12 @@ export type LanguageFile = {
     readonly fonts?: string
     /** The tag by which `Intl` formats dates and durations, if another. */
     readonly formats?: string
+    /** How many hours a clock has; 24 unless set. */
+    readonly hourCycle?: 'h12' | 'h23'
+    /** Words of CLDR in a duration, and those that people say instead. */
+    readonly durations?: Readonly<Record<string, string>>
+    /** Words about the button, and those that the text part has instead. */
+    readonly withoutButton: Readonly<Record<string, string>>
     /** Other tags that this language serves, such as `yue` for Chinese in traditional characters. */
     readonly serves?: readonly string[]
     /** For translators: the form of address, terms and traps. */
@@ -78,5 +86,14 @@ export const languageTags: readonly string[] = readdirSync(folder)
   .filter(hasFormats)
   .sort()
 
-export const readLanguageFile = (tag: string): LanguageFile =>
-  JSON.parse(readFileSync(new URL(`${tag}${ending}`, folder), 'utf8')) as LanguageFile
+/** A file that `extends` another has the texts that differ from it. */
+export function readLanguageFile(tag: string): LanguageFile {
+  const own = JSON.parse(readFileSync(new URL(`${tag}${ending}`, folder), 'utf8')) as LanguageFile
+  if (own.extends === undefined) return own
+  const base = readLanguageFile(own.extends)
+  const entries = Object.entries({ ...base, ...own }).map(([name, value]) => {
+    const inherited = base[name as keyof LanguageFile]
+    return [name, typeof value === 'object' ? { ...(inherited as object), ...value } : value]
+  })
+  return Object.fromEntries(entries) as LanguageFile
+}

@@ -6,6 +6,7 @@ import { codePlaces, purposes } from '../../domain/delivery/email-content.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { writeLetter } from '../emails/write-letter.ts'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
+import { findLanguage } from './locales.ts'
 import { makeStrings } from './strings.ts'
 
 type Texts = ReadonlyMap<string, string>
@@ -16,13 +17,13 @@ function listTexts(file: LanguageFile): Texts {
     Object.entries(value).flatMap(([name, inner]) =>
       typeof inner === 'string' ? [[place + name, inner]] : collect(inner, `${place}${name}.`),
     )
-  const { language: _, ...texts } = file
+  const { extends: _base, language: _, ...texts } = file
   return new Map(collect(texts, ''))
 }
 
 const files = new Map(languageTags.map((tag) => [tag, readLanguageFile(tag)]))
 const english = listTexts(readLanguageFile('en'))
-const translations = [...files].filter(([tag]) => tag !== 'en')
+const translations = [...files].filter(([tag]) => !tag.startsWith('en'))
 
 const listPlaceholders = (text: string): string[] => (text.match(/\{\w*\}/g) ?? []).sort()
 
@@ -32,7 +33,7 @@ test('the tags are in their canonical form', () => {
 })
 
 test('every language has every text of English with its placeholders, and no other', () => {
-  for (const [tag, file] of translations) {
+  for (const [tag, file] of files) {
     const texts = listTexts(file)
     assert.deepEqual([...texts.keys()].sort(), [...english.keys()].sort(), tag)
     // `{in}` is "in 15 minutes" and `{duration}` "15 minutes": a language takes the one that it needs.
@@ -117,12 +118,13 @@ test('a text that is read from right to left begins with a letter that says so',
   }
 })
 
-test('a code is announced by a colon, and nothing stands behind the contact but a stop', () => {
+test('a code is announced by a colon, or in Japanese by a full stop; no stop touches the contact', () => {
   for (const [tag, file] of files) {
     for (const [place, text] of listTexts(file))
-      if (/codeText$|code\.beside$/.test(place)) assert.match(text, /[:：]$/u, `${tag} ${place}`)
+      if (/codeText$|code\.beside$/.test(place))
+        assert.match(text, tag === 'ja' ? /。$/u : /[:：]$/u, `${tag} ${place}`)
     // A program that makes links of addresses takes what follows into them.
-    assert.match(file.support, /(^|\s)\{contact\}( \S.*|\.)?$/u, tag)
+    assert.match(file.support, /(^|\s)\{contact\}( \S.*)?$/u, tag)
   }
 })
 
@@ -158,6 +160,17 @@ function newMarkedFile(): LanguageFile {
   return { ...mark(texts, ''), language } as LanguageFile
 }
 
+test('the text part speaks of no button', () => {
+  for (const [tag] of files) {
+    const { strings } = findLanguage(tag)
+    for (const kind of ['magic_link', 'email_verification', 'password_reset', 'address_change'] as const)
+      for (const place of ['none', 'beside'] as const) {
+        const { paragraphs, plainParagraphs } = strings.words(kind, 'Acme', place)
+        assert.notDeepEqual(plainParagraphs, paragraphs, `${tag} ${kind}`)
+      }
+  }
+})
+
 test('every text is used', () => {
   const strings = makeStrings('en', newMarkedFile())
   const expiry = { duration: strings.duration(0), dateTime: '' }
@@ -174,7 +187,7 @@ test('every text is used', () => {
   )
   const { hostedPage: page, linkHint, opens } = strings
   const pages = [page, page.open(''), page.opensApp(''), page.appMissing(''), page.expiredAdvice('')]
-  const all = JSON.stringify([written, pages, linkHint, opens, strings.support(''), expiry])
+  const all = JSON.stringify([written, pages, linkHint, opens, strings.support, expiry])
   const unused = [...english.keys()].filter((place) => !all.includes(`[${place}]`))
   assert.deepEqual(unused, [])
 })

@@ -7,7 +7,7 @@ import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
 import type { LanguageFile } from './language-files.ts'
 
-type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'code' | 'button'> & {
+type Words = Omit<Letter, 'expires' | 'notes'> & {
   readonly ignore: string
 }
 
@@ -49,7 +49,10 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   /** Before the host of a hosted link. */
   readonly opens: string
   readonly keepPrivate: string
-  support(contact: string): string
+  /** The texts before and after a contact. */
+  readonly support: readonly [before: string, after: string]
+  /** Isolates a text where its direction may differ from that of the language (UAX 9). */
+  isolate(text: string): string
   /** Rounded down to the largest unit that fits, as the sentence of `expires` wants it. */
   duration(ms: number): string
   /** In UTC. */
@@ -80,9 +83,8 @@ const rightToLeft =
 /** @param tag the language's tag (BCP 47) */
 export function makeStrings(tag: string, file: LanguageFile): Strings {
   const { direction, quotes, fonts } = file.language
-  /** The name of an app, isolated where its direction may differ from the text's (UAX 9). */
-  const isolate = (name: string): string =>
-    direction === 'rtl' || rightToLeft.test(name) ? `\u2068${name}\u2069` : name
+  const isolate = (text: string): string =>
+    direction === 'rtl' || rightToLeft.test(text) ? `\u2068${text}\u2069` : text
   const ofApp = (text: string) => (app: string) => fill(text, { app: isolate(app) })
   const { hostedPage: page, organisationInvite: invite } = file
   const words = newWords(file, ofApp)
@@ -92,12 +94,9 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     quotes,
     fonts: fonts === undefined ? '' : `${fonts},`,
     words,
-    invitation: (app, { organisationName, inviterName, plain }) => ({
-      ...words('organisation_invite', app, 'none'),
-      subject: plain
-        ? fill(invite.subject, { app, organisation: quotes.join(organisationName) })
-        : fill(invite.subjectWithoutName, { app }),
-      paragraphs: [
+    isolate,
+    invitation: (app, { organisationName, inviterName, plain }) => {
+      const paragraphs = [
         inviterName === undefined
           ? splitNames(invite.text, { app: isolate(app) }, { organisation: organisationName })
           : splitNames(
@@ -106,14 +105,23 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
               { organisation: organisationName, inviter: inviterName },
             ),
         [ofApp(invite.typedNames)(app)],
-      ],
-    }),
+      ]
+      const subject = plain
+        ? fill(invite.subject, { app, organisation: quotes.join(organisationName) })
+        : fill(invite.subjectWithoutName, { app })
+      return {
+        ...words('organisation_invite', app, 'none'),
+        subject,
+        paragraphs,
+        plainParagraphs: paragraphs,
+      }
+    },
     expires: ({ duration, dateTime }, place) => fill(expires[place], { in: duration, duration, dateTime }),
     neverAsk: ofApp(file.code.neverAsk),
     linkHint: file.linkHint,
     opens: file.opens,
     keepPrivate: file.keepPrivate,
-    support: (contact) => fill(file.support, { contact }),
+    support: splitContact(file.support),
     ...makeFormats(tag, file),
     hostedPage: {
       ...page,
@@ -137,18 +145,27 @@ function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => 
     const linkText = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : text
     const isFirst = place === 'first'
     const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
-    // That of a link would be wrong above a code.
-    const summary = isFirst ? intro : preheader
+    // That of a link would be wrong above a code, and nothing follows the colon there.
+    const summary = isFirst ? intro.replace(/[\s\u00a0]*[:：]$/, '') : preheader
     return {
       subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
       preheader: ofApp(summary)(app),
       heading: ofApp(heading)(app),
       paragraphs: isFirst ? [] : [[ofApp(linkText)(app)]],
+      plainParagraphs: isFirst ? [] : [[ofApp(replaceWords(linkText, file.language.withoutButton))(app)]],
       code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },
       button: ofApp(isFirst ? file.hostedPage.open : button)(app),
       ignore: ofApp(ignore)(app),
     }
   }
+}
+
+const replaceWords = (text: string, words: Readonly<Record<string, string>>): string =>
+  Object.entries(words).reduce((all, [from, to]) => all.replaceAll(from, to), text)
+
+function splitContact(text: string): readonly [before: string, after: string] {
+  const [before = '', after = ''] = text.split('{contact}')
+  return [before, after]
 }
 
 /** Names that people typed become pieces of their own. */
@@ -164,15 +181,15 @@ const splitNames = (text: string, values: Values, names: Values): Paragraph =>
 /** Made once for a language: making a formatter costs far more than using it. */
 function makeFormats(
   tag: string,
-  { expires, language: { formats = tag }, lessThanMinute }: LanguageFile,
+  { expires, language: { durations = {}, formats = tag, hourCycle = 'h23' }, lessThanMinute }: LanguageFile,
 ): Pick<Strings, 'duration' | 'dateTime'> {
   const dates = new Intl.DateTimeFormat(formats, {
     day: 'numeric',
     month: 'short',
     year: 'numeric',
-    hour: '2-digit',
+    hour: hourCycle === 'h12' ? 'numeric' : '2-digit',
     minute: '2-digit',
-    hourCycle: 'h23',
+    hourCycle,
     timeZone: 'UTC',
     timeZoneName: 'short',
   })
@@ -186,7 +203,8 @@ function makeFormats(
     duration: (ms) => {
       const { unit, count } = wholeUnits(ms)
       if (count === 0) return lessThanMinute
-      return isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
+      const words = isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
+      return replaceWords(words, durations)
     },
     dateTime: (ms) => dates.format(ms).replace('[UTC]', 'UTC'), // zh-Hant has brackets, which look like a gap
   }

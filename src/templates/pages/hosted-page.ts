@@ -22,12 +22,14 @@ body{margin:0;background:var(--back);color:var(--ink);font:16px/1.55 system-ui,-
 main{box-sizing:border-box;max-width:480px;min-height:100vh;margin:0 auto;padding:32px 16px 16vh;display:grid;grid-template-columns:minmax(0,1fr);align-content:center;overflow-wrap:anywhere}
 section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:32px 24px}
 img{display:block;max-height:40px;max-width:200px;margin:0 0 24px}
+@media (forced-colors:active){img{forced-color-adjust:none;background:#fff}}
 @media (prefers-color-scheme:dark){img{padding:6px 10px;border-radius:8px;background:#fff}}
 .name{font-weight:600;margin:0 0 24px}
 h1{font-size:24px;line-height:1.3;margin:0 0 16px}
 p{margin:0 0 16px}
 .button{display:block;width:100%;margin:24px 0;padding:14px 20px;border:1px solid #8a929e;border-radius:8px;background:${accent};color:${textOn(accent)};font:inherit;font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
 .button:focus-visible,a:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}
+:lang(ko){word-break:keep-all}
 .soft{color:var(--soft);font-size:14px}
 .destination{direction:ltr;unicode-bidi:isolate;overflow-wrap:anywhere}
 a{color:inherit}
@@ -100,7 +102,7 @@ export function openPage(opening: Opening): HostedPage {
   const button = toApp
     ? html`<a class="button" href="${destination.href}">${label}</a>`
     : html`<form method="post"><button class="button" type="submit">${label}</button></form>`
-  const body = html`${appName(app)}
+  const body = html`${appName(app, strings)}
 <h1>${heading}</h1>
 <p>${words.intro}</p>
 ${button}
@@ -126,10 +128,11 @@ const toSource = (url: string): string =>
     .replaceAll(';', '%3B')
     .replaceAll(',', '%2C')
 
-function appName(app: AppSettings): Html {
+function appName(app: AppSettings, { isolate }: Strings): Html {
   const { logoUrl } = app.branding
-  if (logoUrl === undefined) return html`<p class="name">${app.name}</p>`
-  return html`<img src="${logoUrl}" alt="${app.name}" height="40" referrerpolicy="no-referrer">`
+  const name = isolate(app.name)
+  if (logoUrl === undefined) return html`<p class="name">${name}</p>`
+  return html`<img src="${logoUrl}" alt="${name}" height="40" referrerpolicy="no-referrer">`
 }
 
 function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
@@ -152,7 +155,7 @@ export function expiredPage(language: Language, app: AppSettings): HostedPage {
     fallbackUrl === undefined
       ? html``
       : html`<a class="button" href="${fallbackUrl}" rel="noreferrer nofollow">${words.open(app.name)}</a>`
-  const body = html`<p class="name">${app.name}</p>
+  const body = html`<p class="name">${language.strings.isolate(app.name)}</p>
 <h1>${words.expiredHeading}</h1>
 <p>${words.expiredAdvice(app.name)}</p>
 ${back}`

@@ -84,7 +84,7 @@ async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: st
       receivedAt,
       seen,
     }) => html`<li class="${seen ? '' : 'unread'}"><a href="/inbox/${id}"${id === email?.id ? html` aria-current="true"` : none}>
-<span class="to">${to}</span><span class="subject">${subject}</span>
+<span class="to">${to}</span><bdi class="subject">${subject}</bdi>
 <span class="soft">${app} · ${nameEmailType(type)} · ${age(iso(receivedAt), now)}</span></a></li>
 `,
   )
@@ -141,7 +141,7 @@ async function renderEmail(email: CapturedEmail, visit: Visit): Promise<Html> {
   const entries = views.map(([name, label]) => [label, `/inbox/${email.id}?view=${name}`] as const)
   const label = views.find(([name]) => name === view)?.[1] ?? ''
   return html`<p class="back"><a href="/inbox">‹ All emails</a></p>
-<div class="card"><div class="title"><h2>${email.subject}</h2><div class="actions">
+<div class="card"><div class="title"><h2><bdi>${email.subject}</bdi></h2><div class="actions">
 ${linkButton(`/emails/${email.id}`, 'Open record')}${button(`/inbox/${email.id}/delete`, 'Delete')}</div></div>
 <p>To <b>${email.to}</b> <span class="soft">from ${formatSender(email)}</span></p>
 <p><a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a> ${copyButton(email.url, 'Copy the link')}</p>

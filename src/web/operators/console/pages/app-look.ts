@@ -200,7 +200,7 @@ function renderFrames(address: string, { subject, text }: { subject: string; tex
       html`<figure><figcaption>${label}</figcaption>
 <iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
   )
-  return html`<p><span class="soft">Subject</span> <b>${subject}</b></p><div class="frames">${frames}</div>
+  return html`<p><span class="soft">Subject</span> <b><bdi>${subject}</bdi></b></p><div class="frames">${frames}</div>
 <details><summary>As plain text</summary><pre>${text}</pre></details>`
 }
 
