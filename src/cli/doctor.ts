@@ -73,7 +73,8 @@ function describeConfig(config: Config, mode: Mode): Finding {
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
   const { apps, findings } = await examineStore(deps, config)
-  const relays = config.relays.length === 0 ? [] : await checkRelays(config.relays, { apps, captures: false })
+  const relays =
+    config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false })
   return [...findings, ...relays]
 }
 

@@ -97,7 +97,11 @@ export function composeManagement(
     opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
     relays: new SharedRead(
       async () =>
-        checkRelays(relays, { apps: await store.listApps(), captures: isDev && roles.has('worker') }),
+        checkRelays(relays, {
+          apps: await store.listApps(),
+          bounceAddress: config.bounceAddress,
+          captures: isDev && roles.has('worker'),
+        }),
       () => findingsMs,
     ),
   }

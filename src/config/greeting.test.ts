@@ -24,6 +24,14 @@ for (const [machine, linksUrl, bounce, name] of [
   ['localhost', links, null, 'links.acme.test'],
   ['localhost.localdomain', links, null, 'links.acme.test'],
   ['box.localdomain', null, bounces, 'bounce.acme.test'],
+  ...[
+    'macbook.local',
+    'box.lan',
+    'x.home.arpa',
+    'web.default.svc.cluster.local',
+    'host.invalid',
+    'localhost6.localdomain6',
+  ].map((machine) => [machine, links, null, 'links.acme.test'] as const),
   ['10.0.0.7', 'http://127.0.0.1:4021', bounces, 'bounce.acme.test'],
   ['my_box.acme.test', 'https://links:8443', bounces, 'bounce.acme.test'],
   ['', 'https://bücher.test/x', null, 'xn--bcher-kva.test'],
@@ -66,6 +74,6 @@ for (const name of [
     assert.match(faults.join(), /^POSTERN_SMTP_NAME must be a host name with a dot/)
     assert.match(
       parseRelayUrl(`smtp://a.test?name=${encodeURIComponent(name)}`).faults.join(),
-      /^name is a host name/,
+      /^name must be a host name/,
     )
   })

@@ -8,10 +8,13 @@ import type { Reader } from './reader.ts'
 const setting = 'POSTERN_SMTP_NAME'
 export const greetingForm = 'a host name with a dot, such as mail.example.com'
 
+/** Names that no public DNS knows (RFC 6761, 6762, 8375, and those of routers and Kubernetes). */
+const unknownToDns = /(?:^|\.)(?:localhost|localdomain\d*|local|lan|home\.arpa|invalid)$/
+
 /** The name as it is sent; null if relays would refuse it. */
 export function toGreetingName(text: string): string | null {
   const name = toDomainName(text.replace(/\.$/, ''))
-  return name === null || /(^|\.)local(host|domain)$/.test(name) ? null : name
+  return name === null || unknownToDns.test(name) ? null : name
 }
 
 type Names = Pick<FeedbackConfig, 'bounceAddress'> & Pick<ListenersConfig, 'linksBaseUrl'>

@@ -29,6 +29,7 @@ test('a complete configuration is read', () => {
     port: 587,
     tls: 'starttls',
     credentials: { user: 'user', pass: 'p@ss' },
+    greetingName: null,
     keepsSender: false,
     provider: null,
   })

@@ -272,3 +272,11 @@ for (const [url, fault] of wrong)
     assert.match(text, fault)
     assert.doesNotMatch(text, new RegExp(`${guid}|s/x|pw@`))
   })
+
+test('a port of TLS from the first byte needs smtps', () => {
+  for (const port of [465, 2465]) {
+    assert.match(faultsOf(`smtp://a:b@host:${port}`), /write smtps:/)
+    assert.equal(read(`smtps://a:b@host:${port}`).address.protocol, 'smtp')
+  }
+  assert.equal(read('smtp://a:b@host:587').address.protocol, 'smtp')
+})

@@ -174,7 +174,7 @@ function readSmtp(given: RelayUrl): SmtpAddress {
 function readName({ option, fault }: RelayUrl): string | null {
   const given = option('name')
   const name = given === null ? null : toGreetingName(given)
-  if (given !== null && name === null) fault(`name is ${greetingForm}`)
+  if (given !== null && name === null) fault(`name must be ${greetingForm}`)
   return name
 }
 
@@ -195,6 +195,7 @@ function readProvider({ option, fault }: RelayUrl, host: string): RelayProvider 
 
 function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
   if (url.protocol === 'smtps:') return 'implicit'
+  if (/^2?465$/.test(url.port)) fault(`port ${url.port} is TLS from the first byte: write smtps://`)
   const local = isLoopback(url.hostname)
   const tls = option('tls') ?? (local ? 'none' : 'starttls')
   if (tls !== 'starttls' && tls !== 'none') fault('tls is starttls or none')

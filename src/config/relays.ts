@@ -12,7 +12,7 @@ export type RelayConfig = Pick<ParsedRelay, 'address' | 'takesReserved'> & {
 
 const name = 'POSTERN_SMTP_URL'
 
-type Order = {
+type ReadOptions = {
   readonly sends: boolean
   /** For relays whose URL names no other. */
   readonly greetingName: string | null
@@ -22,7 +22,7 @@ type Order = {
  * Empty in dev mode unless relays are set: emails are then captured for the inbox. A process that does not
  * send needs none; it checks those that it knows.
  */
-export function readRelays(reader: Reader, { greetingName, sends }: Order): RelayConfig[] {
+export function readRelays(reader: Reader, { greetingName, sends }: ReadOptions): RelayConfig[] {
   const { fault, mode, required, text } = reader
   const given = !sends
     ? text(name, '')

@@ -102,3 +102,14 @@ test('mail whose keys are closed waits, and says which', async (t) => {
   assert.deepEqual([outcome.reply.text, outcome.waitMs], [held.held, held.waitMs])
   assert.deepEqual(server.transcript, [])
 })
+
+test('an email that the relay refuses as a whole waits longer than others do for the next attempt', async (t) => {
+  for (const [script, waitMs] of [
+    [{ rcpt: '550 5.7.1 <box>: Helo command rejected: Host not found' }, 30_000],
+    [{ greeting: '554 no service' }, 1000],
+  ] as const) {
+    const { outcome } = await tryAt(t, script)
+    assert.ok(outcome.kind === 'unattempted')
+    assert.equal(outcome.waitMs, waitMs, JSON.stringify(script))
+  }
+})

@@ -26,7 +26,7 @@ import {
 import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs, type Store } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
-import { listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
+import { attemptedAt, listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
 import { type Signer, signMessage } from './message/sign-message.ts'
 import type { Signers } from './message/signers.ts'
 import type { Message, MessageDetails, Relay, Submission } from './relay/relay.ts'
@@ -69,6 +69,11 @@ export const isLeaseValid = (
   areLeasesValid()
 
 const unavailableWaitMs = 1000
+/**
+ * After a relay refused everything in reply to one email: if it was about this email after all, the others
+ * are tried before it is again, so that it cannot hold them up.
+ */
+const refusedWaitMs = 30_000
 
 export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<DeliveryOutcome> {
   const trace = traceAttempt(attempt.claim)
@@ -103,6 +108,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     relay: null,
     reply: noReply('no relay is available'),
   }
+  let leastWaitMs = unavailableWaitMs
   const relays = isReservedDomain(message.to)
     ? deps.relays.filter((relay) => relay.takesReserved)
     : deps.relays
@@ -114,9 +120,10 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     const outcome = toOutcome(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
+    if (submission.kind === 'failed' && submission.stage === 'envelope') leastWaitMs = refusedWaitMs
   }
   const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
-  const waitMs = Math.max(unavailableWaitMs, Math.ceil(probeInMs))
+  const waitMs = Math.max(leastWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
 
@@ -134,7 +141,7 @@ function findSigners({ signing }: DeliverDeps, settings: AppSettings): ReturnTyp
 /** An operator has to give the domain to the app, or change its sender. */
 const foreignDomainWaitMs = 5 * minuteMs
 
-/** After the link has expired: mail servers on the way retry for five days. */
+/** A signature outlives its link by so long: mail servers retry for up to five days. */
 const signedForMs = 7 * dayMs
 
 async function sign(
@@ -142,10 +149,10 @@ async function sign(
   message: Message,
   { claim, signers }: { readonly claim: Claim; readonly signers: readonly Signer[] },
 ): Promise<Message> {
-  const signedAt = Math.floor((claim.acceptedAt + claim.ageMs) / 1000)
+  const signedAt = Math.floor(attemptedAt(claim) / 1000)
   const relayDates = signing?.relayDates === true
-  const endsAt = Math.floor((claim.expiresAt + signedForMs) / 1000)
-  return { ...message, bytes: await signMessage(message.bytes, signers, { signedAt, endsAt, relayDates }) }
+  const expiresAt = Math.floor((claim.expiresAt + signedForMs) / 1000)
+  return { ...message, bytes: await signMessage(message.bytes, signers, { signedAt, expiresAt, relayDates }) }
 }
 
 function describeSubmission({ name }: Relay, submission: Submission): SpanResult {

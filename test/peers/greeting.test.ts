@@ -12,7 +12,8 @@ import { startSmtpServer } from '../support/smtp.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const sender = 'auth@acme.test' as EmailAddress
+const address = 'auth@acme.test' as EmailAddress
+const sample = { from: address, bounceTo: null, to: address }
 const restrictions = 'reject_invalid_helo_hostname,reject_non_fqdn_helo_hostname'
 
 type Judge = {
@@ -52,8 +53,8 @@ for (const { skip, start, what } of judges) {
       return found[0]?.trail.length === 0 ? undefined : found
     }, 20_000)
     assert.equal(email?.trail[0]?.outcome, 'unattempted', JSON.stringify(email?.trail))
-    const address = smtpTo(port, { greetingName: 'box' })
-    const { detail, ok } = await checkRelay({ name: 'relay', address }, sender)
+    const checked = { name: 'relay', address: smtpTo(port, { greetingName: 'box' }) }
+    const { detail, ok } = await checkRelay(checked, sample)
     t.diagnostic(detail)
     assert.equal(ok, false)
     assert.match(detail, /HELO|EHLO/i)
@@ -63,7 +64,7 @@ for (const { skip, start, what } of judges) {
   test(`${what}: the domain of the sender is a name that it takes`, { skip }, async (t) => {
     const sink = await startSmtpServer(t)
     const { port } = await start(t, sink.port)
-    assert.equal((await checkRelay({ name: 'relay', address: smtpTo(port) }, sender)).ok, true)
+    assert.equal((await checkRelay({ name: 'relay', address: smtpTo(port) }, sample)).ok, true)
     const service = await startTestService(t, { relays: [relayTo(port)] })
     await service.post()
     const { raw } = await sink.first()

@@ -6,6 +6,7 @@ import { type Script, startScriptedServer, testMessage } from '../../../test/sup
 import { atEnd, type Scope } from '../../../test/support/temporary.ts'
 import { eventually } from '../../../test/support/wait.ts'
 import { newRelay } from '../../compose/delivery.ts'
+import type { EmailAddress } from '../../domain/request/email-address.ts'
 
 /** A relay at a scripted server, and what it said of its availability. */
 async function startRelay(t: Scope, script: Script | ((connection: number) => Script)) {
@@ -80,4 +81,22 @@ test('a relay is back as soon as it answers a message, also by refusing it', asy
   await eventually(() => relay.probeInMs() === 0)
   assert.equal((await submit()).kind, 'failed')
   assert.deepEqual([relay.isAvailable(), changes], [true, ['554 no service', 'available']])
+})
+
+test('without a name of its own, a relay is greeted with the domain of each sender, on a connection of its own', async (t) => {
+  const { relay, server } = await startRelay(t, {})
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+  for (const domain of ['acme.test', 'globex.test', 'globex.test', 'acme.test']) {
+    const from = `auth@${domain}` as EmailAddress
+    assert.equal((await relay.submit(testMessage({ from }), clearance)).kind, 'accepted')
+    assert.equal(relay.connections().open, 1, 'the one of another name makes room')
+  }
+  const said = server.transcript
+    .filter((line) => /^(EHLO|MAIL)/.test(line))
+    .map((line) => line.split(' SIZE')[0])
+  assert.deepEqual(said, [
+    ...['EHLO acme.test', 'MAIL FROM:<auth@acme.test>'],
+    ...['EHLO globex.test', 'MAIL FROM:<auth@globex.test>', 'MAIL FROM:<auth@globex.test>'],
+    ...['EHLO acme.test', 'MAIL FROM:<auth@acme.test>'],
+  ])
 })

@@ -1,12 +1,12 @@
-/** Which address is the sender of an email's envelope: there go the reports of its failure (RFC 5321). */
+/** Chooses the envelope sender (MAIL FROM), to which failures are reported (RFC 5321, section 4.4). */
 import type { AppSettings } from '../app/settings.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { isBounceBase } from './reference.ts'
 
 export type Senders = {
-  /** For relays that insist on a sender that they know. */
+  /** Used without a bounce address, and by relays that accept only senders they know. */
   readonly from: EmailAddress
-  /** The bounce address, which is used in its place; null without one. */
+  /** The bounce address: that of one email, or the one from which each email's is made. */
   readonly bounceTo: EmailAddress | null
 }
 
@@ -15,13 +15,20 @@ export type Senders = {
  * else of the service's. An `envelopeFrom` that takes no reference is used as it is.
  */
 export function chooseSenders(
-  { envelopeFrom, from }: Pick<AppSettings, 'envelopeFrom' | 'from'>,
+  settings: Pick<AppSettings, 'envelopeFrom' | 'from'>,
   bounceAddress: EmailAddress | null,
 ): Senders {
-  const own = (envelopeFrom ?? null) as EmailAddress | null
-  if (own !== null && !isBounceBase(own)) return { from: own, bounceTo: null }
-  return { from: from.address as EmailAddress, bounceTo: own ?? bounceAddress }
+  const { envelopeFrom, from } = settings
+  if (envelopeFrom !== undefined && !isBounceBase(envelopeFrom))
+    return { from: envelopeFrom as EmailAddress, bounceTo: null }
+  return { from: from.address as EmailAddress, bounceTo: findBounceAddress(settings, bounceAddress) }
 }
+
+/** Where reports about an app's emails go: to its own address, or else to that of the service. */
+export const findBounceAddress = (
+  { envelopeFrom }: Pick<AppSettings, 'envelopeFrom'>,
+  bounceAddress: EmailAddress | null,
+): EmailAddress | null => (envelopeFrom as EmailAddress | undefined) ?? bounceAddress
 
 /** @param keepsSender whether the relay insists on a sender that it knows */
 export const chooseEnvelopeSender = ({ from, bounceTo }: Senders, keepsSender: boolean): EmailAddress =>

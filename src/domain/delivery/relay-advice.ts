@@ -3,6 +3,8 @@
  * says. It decides nothing else.
  */
 
+import { namesGreeting } from './smtp-reply.ts'
+
 type Advice = readonly [says: RegExp, advice: string]
 
 const newSecret = 'make a new one under "Certificates & secrets" and change `secret`'
@@ -34,10 +36,6 @@ const ofTokens: readonly Advice[] = [
 
 const ofSmtp: readonly Advice[] = [
   [
-    /\b(EHLO|HELO)\b/i,
-    'the relay refuses the name that Postern greets it with: set POSTERN_SMTP_NAME, or `name` in the relay’s URL, to a host name with a dot that DNS knows',
-  ],
-  [
     /\b535 5\.7\.3\b/,
     'the token is good, but the application may not use the mailbox: in Exchange, run New-ServicePrincipal with the object id of the enterprise application, then Add-MailboxPermission',
   ],
@@ -47,7 +45,11 @@ const ofSmtp: readonly Advice[] = [
   ],
   [/\b5\.7\.30\b/, 'Microsoft has turned passwords off for SMTP: use oauth=microsoft, or graph:'],
   [/\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/, 'the sender’s address is neither the mailbox nor an alias of it'],
-  [/\b5\.7\.9\b/, 'Google wants an app password (2-step verification), or oauth=google'],
+  [/Application-specific password/i, 'Google wants an app password (2-step verification), or oauth=google'],
+  [
+    /\b5[0-9]{2} .*mechanism/i,
+    'the server does not accept this way to log in: check what its provider says about SMTP',
+  ],
   [/\b535 5\.7\.8\b/, 'user or password is wrong; at Google, use an app password'],
   [
     /\b5\.4\.5\b|Daily (SMTP relay|user sending)/,
@@ -92,9 +94,15 @@ const ofNetworks: readonly Advice[] = [
 
 const all = [...ofTokens, ...ofSmtp, ...ofApis, ...ofNetworks]
 
+const onGreeting =
+  'the relay refuses Postern’s EHLO name: set POSTERN_SMTP_NAME, or `name` in the relay’s URL, to a host name that contains a dot and resolves in DNS'
+
 /** The advice on a reply or a reason of at most 300 characters; null if nothing is known. */
 export const adviseOn = (reason: string): string | null =>
-  all.find(([says]) => says.test(reason))?.[1] ?? null
+  namesGreeting(reason) ? onGreeting : (all.find(([says]) => says.test(reason))?.[1] ?? null)
+
+/** Whether a relay answered: its reply, or else a fault of the network or of TLS, is the reason. */
+export const isReply = (reason: string): boolean => /^\d{3}(?:[ -]|$)/.test(reason)
 
 const networkFaults: readonly (readonly [says: RegExp, words: string])[] = [
   [/ECONNREFUSED/, 'the connection was refused'],

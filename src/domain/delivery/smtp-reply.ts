@@ -57,12 +57,19 @@ function refusesAccount({ code, enhanced, text }: Reply, host: string): boolean 
   return refusal.codes.includes(enhanced ?? '') || refusal.words.some((words) => text.includes(words))
 }
 
+/** By these words a relay repeats the reply of a receiver, or of a check of SPF. */
+const quotes = /\bsaid\b|in reply to|\bcall(?:back|out|ed)\b|\bverif|\bresponse\b|\bSPF\b/i
+
+/** Whether a reply is about EHLO: as a word, not in a domain (helo.com), and not as the words of a receiver. */
+export const namesGreeting = (text: string): boolean =>
+  /(?<![\w.@-])(?:EHLO|HELO)(?![.-]\w|[\w=])/i.test(text) && !quotes.test(text)
+
 /**
- * Says that the relay refuses the name by which we greet it, whenever it says so: Postfix does at RCPT. After
- * the message it may be the receiver's word on the relay's own name.
+ * Whether the relay refuses the name in EHLO. Postfix reports this only at RCPT by default. After DATA, the text
+ * may quote the receiver, which judges the relay's own name.
  */
 const refusesGreeting = ({ stage, reply: { code, text } }: SmtpFailure): boolean =>
-  stage !== 'handed-over' && code !== null && /\b(?:EHLO|HELO)\b/i.test(text)
+  stage !== 'handed-over' && code !== null && namesGreeting(text)
 
 /** @param host the relay's name in its URL, in small letters */
 export function classifyFailure(failure: SmtpFailure, host: string): FailureClass {

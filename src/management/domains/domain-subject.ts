@@ -2,7 +2,12 @@
 
 import { checkDomain, type DomainLine, type DomainSubject } from '../../dns/check-domain.ts'
 import type { App } from '../../domain/app/app.ts'
-import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/delivery/envelope.ts'
+import {
+  chooseEnvelopeSender,
+  chooseSenders,
+  findBounceAddress,
+  type Senders,
+} from '../../domain/delivery/envelope.ts'
 import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { SigningKey } from '../../domain/delivery/signing-key.ts'
 import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
@@ -23,8 +28,7 @@ export function findDomains(
   app: App,
   { bounceAddress, relayTraits }: Pick<DomainParts, 'bounceAddress' | 'relayTraits'>,
 ): Pick<DomainSubject, 'domain' | 'envelopeDomain' | 'bounceDomain'> {
-  const { envelopeFrom } = app.settings
-  const bounce = (envelopeFrom as EmailAddress | undefined) ?? bounceAddress
+  const bounce = findBounceAddress(app.settings, bounceAddress)
   return {
     domain: findDomain(app),
     envelopeDomain: findEnvelopeDomain(chooseSenders(app.settings, bounceAddress), relayTraits),

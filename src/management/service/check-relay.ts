@@ -1,14 +1,16 @@
-/** Checks that a relay answers and takes the credentials. Sends no email. */
+/** Checks that a relay answers, and accepts the credentials, a sender and a recipient. Sends no email. */
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
 import type { ApiAddress } from '../../delivery/relay/http/mail-api.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
 import { findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
-import { greetAs, newTokens, type SmtpAddress } from '../../delivery/relay/smtp/connect.ts'
+import { newTokens, type SmtpAddress, withGreetingName } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
 import type { App } from '../../domain/app/app.ts'
 import { retryForHours } from '../../domain/bounds.ts'
+import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/delivery/envelope.ts'
 import { withAdvice } from '../../domain/delivery/relay-advice.ts'
-import { noReply } from '../../domain/delivery/reply.ts'
+import { noReply, type Reply } from '../../domain/delivery/reply.ts'
+import { namesGreeting } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import type { Finding } from '../../store/store.ts'
@@ -17,26 +19,42 @@ const relayMs = 30_000
 
 export type CheckedRelay = { readonly name: string; readonly address: RelayAddress }
 
-/** `captures`: emails go to the dev inbox instead of a relay. `apps`: one of them sends. */
+/** The addresses of one app, which the check names as sender and recipient. */
+type Sample = Senders & { readonly to: EmailAddress }
+
+export type RelayChecks = {
+  /** The first active one is the sender. */
+  readonly apps: readonly App[]
+  readonly bounceAddress: EmailAddress | null
+  /** Whether emails go to the dev inbox instead of a relay. */
+  readonly captures: boolean
+}
+
 export async function checkRelays(
   relays: readonly CheckedRelay[],
-  { apps, captures }: { readonly apps: readonly App[]; readonly captures: boolean },
+  { apps, bounceAddress, captures }: RelayChecks,
 ): Promise<Finding[]> {
-  const sender = apps.find(({ status }) => status === 'active')?.settings.from.address as EmailAddress
-  if (relays.length > 0) return Promise.all(relays.map((relay) => checkRelay(relay, sender ?? null)))
+  const app = apps.find(({ status }) => status === 'active')
+  const sample = app === undefined ? null : makeSample(app, bounceAddress)
+  if (relays.length > 0) return Promise.all(relays.map((relay) => checkRelay(relay, sample)))
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
   return [{ check: 'relays', ok: captures, detail }]
 }
 
-/** @param sender the address of an app; without one, only the connection is checked */
+const makeSample = ({ settings }: App, bounceAddress: EmailAddress | null): Sample => ({
+  ...chooseSenders(settings, bounceAddress),
+  to: settings.from.address as EmailAddress,
+})
+
+/** @param sample without one, only the connection and the login are checked */
 export async function checkRelay(
   { name, address }: CheckedRelay,
-  sender: EmailAddress | null = null,
+  sample: Sample | null = null,
 ): Promise<Finding> {
   const { ok, text } = await (address.protocol === 'smtp'
-    ? checkServer(address, sender)
+    ? checkServer(address, sample)
     : checkApi(name, address))
   const consequence = `Nothing is sent through this relay until that is fixed; emails wait until their links expire, ${retryForHours} hours at most`
   return { check: `relay ${name}`, ok, detail: ok ? text : `${withAdvice(text)}. ${consequence}` }
@@ -44,18 +62,24 @@ export async function checkRelay(
 
 type Checked = { readonly ok: boolean; readonly text: string }
 
-async function checkServer(given: SmtpAddress, sender: EmailAddress | null): Promise<Checked> {
-  const address = sender === null ? given : greetAs(given, sender)
+async function checkServer(given: SmtpAddress, sample: Sample | null): Promise<Checked> {
+  const address = sample === null ? given : withGreetingName(given, sample.to)
   const tokens = newTokens(address)
   const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs), tokens)
-  if (!(session instanceof SmtpSession)) return { ok: false, text: session.reply.text }
-  const refusal = sender === null ? null : await session.refusesAll(sender)
+  if (!(session instanceof SmtpSession)) return { ok: false, text: describeRefusal(session.reply, address) }
+  const refusal =
+    sample === null
+      ? null
+      : await session.probeEnvelope(chooseEnvelopeSender(sample, address.keepsSender), sample.to, relayMs)
   session.quit()
-  if (refusal !== null) return { ok: false, text: refusal.text }
+  if (refusal !== null) return { ok: false, text: describeRefusal(refusal, address) }
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
   const login = address.credentials === null ? '' : ` and ${describeProof(address, tokens?.leftMs ?? 0)}`
   return { ok: true, text: `answers ${how}${login}` }
 }
+
+const describeRefusal = ({ text }: Reply, { greetingName }: SmtpAddress): string =>
+  namesGreeting(text) ? `${text} (the name in EHLO was ${greetingName})` : text
 
 async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
   const client = new ApiClient(name, address, 1)

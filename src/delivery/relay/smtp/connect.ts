@@ -26,7 +26,7 @@ export type SmtpAddress = {
   /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
   readonly credentials: Credentials | null
-  /** The host name in EHLO; null for the domain of a sender (`greetAs`). */
+  /** The host name in EHLO; null for the domain of a sender (`withGreetingName`). */
   readonly greetingName: string | null
   /** It insists on a sender that it knows: emails get no bounce address of their own. */
   readonly keepsSender: boolean
@@ -41,8 +41,8 @@ type Credentials = { readonly user: string } & (
   | { readonly oauth: OAuthClient }
 )
 
-/** The address with a name to greet the relay with: its own, or else the domain of a sender. */
-export const greetAs = (address: SmtpAddress, sender: EmailAddress): SmtpAddress => ({
+/** The address, with the domain of a sender as its greeting name if it has none. */
+export const withGreetingName = (address: SmtpAddress, sender: EmailAddress): SmtpAddress => ({
   ...address,
   greetingName: address.greetingName ?? readDomain(sender),
 })

@@ -2,7 +2,7 @@
 import type { RelayClient } from '../gated-relay.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
-import { greetAs, newTokens, type SmtpAddress } from './connect.ts'
+import { newTokens, type SmtpAddress, withGreetingName } from './connect.ts'
 import { failed, SmtpSession } from './smtp-session.ts'
 
 const messagesPerSession = 1000
@@ -39,12 +39,12 @@ export class SessionPool implements RelayClient {
     clearance: Clearance,
     { isProbe }: { readonly isProbe: boolean },
   ): Promise<Submission> {
-    const reused = this.#takeIdle()
+    const address = withGreetingName(this.#address, message.from)
+    const reused = this.#takeIdle(address.greetingName)
     if (reused !== undefined) {
       const submission = await this.#sendOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
-    const address = greetAs(this.#address, message.from)
     const session = await this.#open(address, clearance.deadlineMs, isProbe ? probeOpenMs : openMs)
     return session instanceof SmtpSession ? this.#sendOver(session, message, clearance) : session
   }
@@ -79,9 +79,12 @@ export class SessionPool implements RelayClient {
     return submission
   }
 
-  #takeIdle(): SmtpSession | undefined {
-    const session = this.#idle.pop()
+  /** A session that greeted the relay with this name. One of another name makes room for a new one. */
+  #takeIdle(greetingName: string | null): SmtpSession | undefined {
+    const index = this.#idle.findLastIndex((session) => session.greetingName === greetingName)
+    const [session] = index < 0 ? [] : this.#idle.splice(index, 1)
     if (session !== undefined) clearTimeout(this.#idleTimers.get(session))
+    else if (this.#idle[0] !== undefined) this.#retire(this.#idle[0])
     return session
   }
 

@@ -46,11 +46,13 @@ export class SmtpSession {
   /** Why the session was lost. */
   #lostWhy = 'the connection was closed'
   messages = 0
+  readonly greetingName: string | null
   closed = false
 
   private constructor(connection: RelayConnection, address: SmtpAddress) {
     this.#connection = connection
     this.#address = address
+    this.greetingName = address.greetingName
     const { socket } = connection
     socket.setTimeout(commandMs)
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
@@ -95,12 +97,13 @@ export class SmtpSession {
   }
 
   /**
-   * Begins a message to its own sender, and does not send it. Returns the reply if the relay refuses every
-   * message so: a name in EHLO, or a login, that it only judges now.
+   * Sends MAIL and RCPT without a message. Returns the reply if it is a failure of the relay as a whole: some
+   * judge EHLO or the login only here. Otherwise null.
    */
-  async refusesAll(sender: EmailAddress): Promise<Reply | null> {
+  async probeEnvelope(sender: EmailAddress, to: EmailAddress, withinMs: number): Promise<Reply | null> {
+    const timer = setTimeout(() => this.#lose('no answer came in time'), withinMs)
     try {
-      for (const command of [`MAIL FROM:<${sender}>\r\n`, `RCPT TO:<${sender}>\r\n`]) {
+      for (const command of [`MAIL FROM:<${sender}>\r\n`, `RCPT TO:<${to}>\r\n`]) {
         this.#connection.socket.write(command)
         const text = await this.#nextReply()
         if (text.startsWith('2')) continue
@@ -110,6 +113,8 @@ export class SmtpSession {
       return null
     } catch (error) {
       return noReply((error as Error).message)
+    } finally {
+      clearTimeout(timer)
     }
   }
 
