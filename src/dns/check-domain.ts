@@ -50,8 +50,8 @@ export async function checkDomain(subject: DomainSubject, lookup: Lookup): Promi
     Promise.all(subject.keys.map((key) => checkKey(domain, key, lookup))),
     walkDmarc(domain, lookup),
     envelopeDomain === null ? null : checkSpf(envelopeDomain, subject.include, lookup),
-    checkMx(domain, lookup),
-    bounceDomain === null ? null : checkBounceDomain(bounceDomain, lookup),
+    checkMx('mx', domain, lookup),
+    bounceDomain === null ? null : checkMx('bounce_domain', bounceDomain, lookup),
   ])
   const alignment = await checkAlignment(subject, { walk, keys, spf: spf?.result ?? null, lookup })
   const lines = [
@@ -62,7 +62,7 @@ export async function checkDomain(subject: DomainSubject, lookup: Lookup): Promi
     mx,
     ...(bounce === null ? [] : [bounce]),
   ]
-  return Promise.all(lines.map((line) => locate(line, domain, lookup)))
+  return Promise.all(lines.map((line) => findMisplaced(line, domain, lookup)))
 }
 
 /** The line of one key, by which `domain.activate_key` also decides. */
@@ -94,7 +94,7 @@ async function checkSpf(domain: string, include: string | null, lookup: Lookup):
   const value = `v=spf1 ${include === null ? 'a mx' : `include:${include}`} ~all`
   return {
     ...{ check: 'spf', name: domain, found: shorten(judgement.record), ...toSpfVerdict(judgement, include) },
-    publish: judgement.result === 'none' ? { name: domain, value } : null,
+    publish: judgement.result === 'none' && judgement.record === null ? { name: domain, value } : null,
   }
 }
 
@@ -133,7 +133,7 @@ async function checkAlignment(
   if (spf === 'fail')
     return line(
       'fail',
-      'Neither a signature nor SPF authenticates the From domain: add a signing key, or repair the SPF record.',
+      'Neither a signature nor SPF authenticates the From domain: add a signing key, or fix the SPF record.',
     )
   if (envelopeDomain === null)
     return line('warn', 'DMARC holds only if the relay signs as this domain: its provider says how.')
@@ -153,28 +153,24 @@ async function checkAlignment(
       )
 }
 
-async function checkMx(domain: string, lookup: Lookup): Promise<DomainLine> {
-  const { found, ...judged } = await judgeMx(domain, lookup)
-  const message = {
-    ...{ ok: 'The domain takes mail.', warn: judged.message, unknown: judged.message },
-    fail: `The domain takes no mail, and some receivers refuse mail from it. ${judged.message}`,
-  }[judged.result]
-  return { check: 'mx', name: domain, found: showAll(found), publish: null, result: judged.result, message }
+const mxWords = {
+  mx: {
+    ok: 'The domain accepts mail.',
+    fail: 'The domain accepts no mail, and some receivers refuse mail from it.',
+  },
+  bounce_domain: { ok: 'The bounce domain accepts mail.', fail: 'Bounces cannot be delivered.' },
+} as const
+
+async function checkMx(check: keyof typeof mxWords, domain: string, lookup: Lookup): Promise<DomainLine> {
+  const { found, message, result } = await judgeMx(domain, lookup)
+  const { ok, fail } = mxWords[check]
+  const text = result === 'ok' ? ok : result === 'fail' ? `${fail} ${message}` : message
+  return { check, name: domain, found: showAll(found), publish: null, result, message: text }
 }
 
-async function checkBounceDomain(domain: string, lookup: Lookup): Promise<DomainLine> {
-  const { found, ...judged } = await judgeMx(domain, lookup)
-  const message = {
-    ...{ ok: 'Bounces have a server to go to.', warn: judged.message, unknown: judged.message },
-    fail: `Bounces are lost. ${judged.message}`,
-  }[judged.result]
-  const shown = { check: 'bounce_domain', name: domain, found: showAll(found), publish: null } as const
-  return { ...shown, result: judged.result, message }
-}
-
-/** The record of a check, by which it is recognised at another name. */
+/** The record of a check, by which it is recognized at another name. */
 const forms: Readonly<Record<DomainCheck, readonly [type: RecordType, form: RegExp] | null>> = {
-  dkim: ['TXT', /p=/],
+  dkim: ['TXT', /\bp=[A-Za-z0-9+/]{40}/],
   spf: ['TXT', /^v=spf1/i],
   dmarc: ['TXT', /^v=DMARC1/i],
   alignment: null,
@@ -182,28 +178,30 @@ const forms: Readonly<Record<DomainCheck, readonly [type: RecordType, form: RegE
   bounce_domain: ['MX', /^/],
 }
 
-/** How many domains may have been added to a name: that of the subject, and those above it. */
+/** The zones that a provider may have appended: the domain and its parents. */
 const zonesMax = 3
+/** Nobody has it: a wildcard answers for it as for any other name. */
+const unused = '_postern-unused'
 
 /**
- * Many editors of zones add the zone to each name, so that a record which was to be `_dmarc.acme.com` is at
- * `_dmarc.acme.com.acme.com`.
+ * Many DNS providers append the zone to the name that you enter, so a record meant for `_dmarc.acme.com` is
+ * published at `_dmarc.acme.com.acme.com`.
  */
-async function locate(line: DomainLine, domain: string, lookup: Lookup): Promise<DomainLine> {
+async function findMisplaced(line: DomainLine, domain: string, lookup: Lookup): Promise<DomainLine> {
   const form = forms[line.check]
   const isMissing = line.found === null && (line.publish !== null || line.result === 'fail')
   if (form === null || !isMissing) return line
-  const [type, shape] = form
+  const [type, pattern] = form
   const labels = domain.split('.')
   const zones = labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'))
   for (const zone of zones.slice(0, zonesMax)) {
     const place = `${line.name}.${zone}`
-    const answer = await lookup(place, type)
-    if (answer.kind === 'found' && answer.records.some((record) => shape.test(record)))
-      return {
-        ...line,
-        message: `${line.message} There is one at ${place}: your provider adds ${zone} to names, so enter the name without it.`,
-      }
+    const records = await lookup(place, type)
+    if (records.kind !== 'found' || !records.records.some((record) => pattern.test(record))) continue
+    const wildcard = await lookup(`${unused}.${place}`, type)
+    if (wildcard.kind !== 'absent') continue
+    const advice = `There is one at ${place}: your provider adds ${zone} to names, so enter the name without it.`
+    return { ...line, message: `${line.message} ${advice}` }
   }
   return line
 }

@@ -1,8 +1,9 @@
 /** Whether the servers that take a domain's mail can be reached (RFC 5321, section 5.1; RFC 7505). */
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { type Answer, type Lookup, type Result, unknown, type Verdict } from '../domain/dns/lookup.ts'
+import { isInternal, isUnreachable } from './private-address.ts'
 
-/** Looked at in order of preference. */
+/** Looked at in order of preference; each takes three queries. */
 const serversMax = 5
 
 export type MxJudgement = Verdict & {
@@ -10,39 +11,27 @@ export type MxJudgement = Verdict & {
   readonly found: readonly string[] | null
 }
 
-const newList = (...ranges: readonly string[]): BlockList => {
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [network = '', bits] = range.split('/')
-    list.addSubnet(network, Number(bits), network.includes(':') ? 'ipv6' : 'ipv4')
-  }
-  return list
-}
-
-/** Addresses at which nobody else finds a server: of the machine that asks, of a link, of groups. */
-const unreachable = newList(
-  ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3'],
-  ...['::/127', 'fe80::/10', 'ff00::/8'],
-)
-const internal = newList('10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7')
-
-const isIn = (list: BlockList, address: string): boolean =>
-  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-
 /** `message`: what is wrong, as a sentence; empty for nothing. */
 export async function judgeMx(domain: string, lookup: Lookup): Promise<MxJudgement> {
   const answer = await lookup(domain, 'MX')
   if (answer.kind === 'unknown') return { ...unknown(answer.reason), found: null }
-  if (answer.kind === 'absent') return { ...(await judgeServer(domain, lookup, true)), found: null }
+  if (answer.kind === 'absent')
+    return { ...(await judgeServer(domain, lookup, { isFallback: true })), found: null }
   const found = answer.records
   const servers = found.map(readServer).toSorted((a, b) => a.preference - b.preference)
   if (servers.some(({ name }) => name === ''))
-    return { result: 'fail', message: 'It says that it takes no mail (null MX).', found }
+    return {
+      result: 'fail',
+      message: 'It publishes a null MX, which means that it accepts no mail (RFC 7505).',
+      found,
+    }
   const judged = await Promise.all(
-    servers.slice(0, serversMax).map(({ name }) => judgeServer(name, lookup, false)),
+    servers.slice(0, serversMax).map(({ name }) => judgeServer(name, lookup, { isFallback: false })),
   )
   const messages = [...new Set(judged.map(({ message }) => message))].filter(Boolean)
-  return { result: combine(judged.map(({ result }) => result)), message: messages.join(' '), found }
+  const result = combine(judged.map((server) => server.result))
+  const isCertain = result !== 'fail' || servers.length <= serversMax
+  return { result: isCertain ? result : 'unknown', message: messages.join(' '), found }
 }
 
 /** One server that works is enough for the mail to arrive, after delays. */
@@ -57,39 +46,47 @@ function readServer(record: string): { readonly preference: number; readonly nam
   return { preference: Number(preference), name: name.replace(/\.$/, '') }
 }
 
-/** @param isDomain whether the mail goes to the domain's own address, for want of an MX */
-async function judgeServer(name: string, lookup: Lookup, isDomain: boolean): Promise<Verdict> {
+/** @param options.isFallback whether it is the domain itself, which has no MX */
+async function judgeServer(
+  name: string,
+  lookup: Lookup,
+  { isFallback }: { readonly isFallback: boolean },
+): Promise<Verdict> {
   if (isIP(name) !== 0)
-    return { result: 'fail', message: `Its MX has the address ${name}: an MX names a server.` }
+    return { result: 'fail', message: `Its MX contains the address ${name}; an MX must contain a host name.` }
+  if (!/^[A-Za-z0-9._-]+$/.test(name))
+    return { result: 'fail', message: `Its MX contains ${JSON.stringify(name)}, which is no host name.` }
   const [answer, alias] = await Promise.all([
     findAddresses(name, lookup),
-    isDomain ? null : lookup(name, 'CNAME'),
+    isFallback ? null : lookup(name, 'CNAME'),
   ])
   if (answer.kind === 'unknown') return unknown(answer.reason)
   if (answer.kind === 'absent')
-    return isDomain
+    return isFallback
       ? { result: 'fail', message: 'It has no MX and no address: add an MX.' }
       : { result: 'fail', message: `Its MX names ${name}, which has no address.` }
-  const outside = answer.records.filter((address) => !isIn(unreachable, address))
+  const outside = answer.records.filter((address) => !isUnreachable(address))
   if (outside.length === 0)
     return {
       result: 'fail',
-      message: `Its mail goes to ${name} at ${answer.records[0]}, where no other machine can reach it.`,
+      message: `Its mail server ${name} resolves to ${answer.records[0]}, which other machines cannot reach.`,
     }
-  if (outside.every((address) => isIn(internal, address)))
+  if (outside.every((address) => isInternal(address)))
     return {
       result: 'warn',
-      message: `Its mail goes to ${name} at ${outside[0]}, which only machines of the same private network can reach.`,
+      message: `Its mail server ${name} resolves to ${outside[0]}, which only machines in the same private network can reach.`,
     }
   if (alias?.kind === 'found')
-    return { result: 'warn', message: `Its MX names ${name}, which is an alias (CNAME); name its target.` }
+    return {
+      result: 'warn',
+      message: `Its MX ${name} is a CNAME, which RFC 5321 does not allow: use the name that it points to.`,
+    }
   return { result: 'ok', message: '' }
 }
 
-/** IPv6 is asked for only where there is no IPv4. */
 async function findAddresses(name: string, lookup: Lookup): Promise<Answer> {
-  const four = await lookup(name, 'A')
-  if (four.kind === 'found') return four
-  const six = await lookup(name, 'AAAA')
-  return six.kind === 'absent' ? four : six
+  const answers = await Promise.all([lookup(name, 'A'), lookup(name, 'AAAA')])
+  const records = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []))
+  if (records.length > 0) return { kind: 'found', records }
+  return answers.find(({ kind }) => kind === 'unknown') ?? { kind: 'absent' }
 }

@@ -31,3 +31,22 @@ export function isPrivateAddress(address: string): boolean {
   if (family === 0) return true
   return family === 4 ? four.check(address, 'ipv4') : six.check(address, 'ipv6')
 }
+
+/** Loopback, link-local, multicast and reserved addresses. */
+const unreachable = {
+  four: newList('ipv4', ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3']),
+  six: newList('ipv6', ['::/127', 'fe80::/10', 'ff00::/8']),
+}
+const internal = {
+  four: newList('ipv4', ['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16']),
+  six: newList('ipv6', ['fc00::/7']),
+}
+
+const isIn = ({ four: of4, six: of6 }: typeof internal, address: string): boolean =>
+  isIP(address) === 6 ? of6.check(address, 'ipv6') : of4.check(address, 'ipv4')
+
+/** Whether no other machine can reach a server at this address. */
+export const isUnreachable = (address: string): boolean => isIn(unreachable, address)
+
+/** Whether only machines in the same private network can. */
+export const isInternal = (address: string): boolean => isIn(internal, address)

@@ -21,12 +21,14 @@ export type ZoneResolverOptions = {
   readonly zonePort?: number
 }
 
+/** Ten SPF records, ten keys, and the mail servers of two domains find room, and records at wrong names. */
 const queriesMax = 100
 /** A zone takes four queries to find: after these, ten includes of ten zones would find no place. */
 const zoneQueriesMax = 30
 const usualWithinMs = 15_000
 const usualTimeoutMs = 3000
-const recordsMax = 50
+/** Large companies have dozens of TXT records at their domain. */
+const recordsMax = 200
 const recordMax = 4096
 const serversMax = 2
 const generalMax = 3
@@ -147,7 +149,7 @@ const reasons: Readonly<Record<string, string>> = {
 async function resolve(at: Resolver, name: string, type: RecordType): Promise<readonly string[]> {
   switch (type) {
     case 'TXT':
-      // Node reads each byte as a character.
+      // Node decodes TXT strings as Latin-1.
       return (await at.resolveTxt(name)).map((strings) => Buffer.from(strings.join(''), 'latin1').toString())
     case 'MX':
       return (await at.resolveMx(name)).map(({ exchange, priority }) => `${priority} ${exchange}`)

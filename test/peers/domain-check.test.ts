@@ -81,7 +81,7 @@ const faults = [
   'mail A 192.0.2.1',
   '_dmarc TXT "v=DMARC1; p=none; rua=mailto:d@faults.internal; psd=n"',
   '_dmarc.suffix TXT "v=DMARC1; p=reject; rua=mailto:d@faults.internal; psd=y"',
-  ...Array.from({ length: 51 }, (_, n) => `crowd TXT "${n}"`),
+  ...Array.from({ length: 201 }, (_, n) => `crowd TXT "${n}"`),
   `endless TXT ${quoteRecord('x'.repeat(4097))}`,
   'bounce.org.suffix TXT "v=spf1 ip4:192.0.2.1 -all"',
   'other.suffix TXT "v=spf1 ip4:192.0.2.1 -all"',
@@ -156,7 +156,7 @@ test('psd=y ends an organisation: the name below it', { skip }, async () => {
   assert.equal(await alignment('other.suffix.faults.internal'), 'fail')
 })
 
-test('answers of more than 50 records or 4 KiB a record are not judged', { skip }, async () => {
+test('answers of more than 200 records or 4 KiB a record are not judged', { skip }, async () => {
   for (const name of ['crowd', 'endless']) {
     const { lookup } = new ZoneResolver({ servers: [server.server] })
     const answer = await lookup(`${name}.faults.internal`, 'TXT')

@@ -28,12 +28,12 @@ type Zone = readonly [what: string, records: readonly string[], expected: Expect
 /** Each expression is for "RESULT MESSAGE"; a line that has none is `ok`. Some zones are for no key. */
 const spfZones: readonly Zone[] = (
   [
-    ['parked', 'v=spf1 -all', /^fail .*no server at all/],
-    ['a soft nothing', 'v=spf1 ~all', /^fail .*no server at all/],
-    ['only the version', 'v=spf1', /^fail .*no server at all/],
-    ['terms behind the end', 'v=spf1 -all ip4:192.0.2.1', /^fail .*no server at all/],
-    ['servers that are refused', 'v=spf1 -ip4:192.0.2.1 -all', /^fail .*no server at all/],
-    ['a server without an address', 'v=spf1 a:gone.z.internal -all', /^fail .*no server at all/],
+    ['parked', 'v=spf1 -all', /^fail .*authorizes no server/],
+    ['a soft nothing', 'v=spf1 ~all', /^fail .*authorizes no server/],
+    ['only the version', 'v=spf1', /^fail .*authorizes no server/],
+    ['terms behind the end', 'v=spf1 -all ip4:192.0.2.1', /^fail .*authorizes no server/],
+    ['servers that are refused', 'v=spf1 -ip4:192.0.2.1 -all', /^fail .*authorizes no server/],
+    ['a server without an address', 'v=spf1 a:gone.z.internal -all', /^fail .*authorizes no server/],
     ['without v=', 'spf1 ip4:192.0.2.1 -all', /^fail .*begin with "v=spf1"/],
     ['in quotes', '"v=spf1 ip4:192.0.2.1 -all"', /^fail .*without quotes/],
     ['in curly quotes', '“v=spf1 ip4:192.0.2.1 -all”', /^fail .*without quotes/],
@@ -87,19 +87,19 @@ const dmarcZones: readonly Zone[] = (
 const mxZones: readonly Zone[] = (
   [
     ['to nowhere', ['@ MX 10 gone'], /^fail .*gone\.z\d+\.internal, which has no address/],
-    ['to an address', ['@ MX 10 192.0.2.1.'], /^fail .*an MX names a server/],
-    ['to this machine', ['@ MX 10 self', 'self A 127.0.0.1'], /^fail .*no other machine/],
-    ['to this machine by IPv6', ['@ MX 10 self', 'self AAAA ::1'], /^fail .*no other machine/],
-    ['to no address', ['@ MX 10 zero', 'zero A 0.0.0.0'], /^fail .*no other machine/],
+    ['to an address', ['@ MX 10 192.0.2.1.'], /^fail .*must contain a host name/],
+    ['to this machine', ['@ MX 10 self', 'self A 127.0.0.1'], /^fail .*other machines cannot/],
+    ['to this machine by IPv6', ['@ MX 10 self', 'self AAAA ::1'], /^fail .*other machines cannot/],
+    ['to no address', ['@ MX 10 zero', 'zero A 0.0.0.0'], /^fail .*other machines cannot/],
     ['to a private network', ['@ MX 10 inner', 'inner A 192.168.7.7'], /^warn .*private network/],
-    ['to an alias', ['@ MX 10 alias', 'alias CNAME mail', 'mail A 192.0.2.1'], /^warn .*alias/],
+    ['to an alias', ['@ MX 10 alias', 'alias CNAME mail', 'mail A 192.0.2.1'], /^warn .*CNAME/],
     ['to an alias of nothing', ['@ MX 10 alias', 'alias CNAME gone'], /^fail .*no address/],
     ['null', ['@ MX 0 .'], /^fail .*null MX/],
     ['null beside another', ['@ MX 0 .', ...goodMx], /^fail .*null MX/],
     ['one of two to nowhere', ['@ MX 5 gone', ...goodMx], /^warn .*gone/],
     ['by IPv6 alone', ['@ MX 10 six', 'six AAAA 2001:db8::1'], /^ok /],
     ['none, with an address', ['@ A 192.0.2.1'], /^ok /],
-    ['none, with an address of this machine', ['@ A 127.0.0.1'], /^fail .*no other machine/],
+    ['none, with an address of this machine', ['@ A 127.0.0.1'], /^fail .*other machines cannot/],
     ['none', [], /^fail .*no MX and no address/],
   ] as const
 ).map(([what, records, mx]) => [`MX ${what}`, [goodSpf, goodDmarc, goodKey, ...records], { mx }])
@@ -108,7 +108,7 @@ const dkimZones: readonly Zone[] = (
   [
     ['in quotes', `"${dkim}"`, /^fail .*not a DKIM record/],
     ['cut short', dkim.slice(0, 255), /^fail .*only \d+ of the \d+ characters/],
-    ['in small letters', `v=DKIM1; k=rsa; p=${made.publicKey.toLowerCase()}`, /^fail .*capital letters/],
+    ['in small letters', `v=DKIM1; k=rsa; p=${made.publicKey.toLowerCase()}`, /^fail .*upper and lower case/],
     ['of another key', `v=DKIM1; k=rsa; p=${made.publicKey.replace('MIIB', 'MIIC')}`, /^fail .*another key/],
     ['with spaces in the key', dkim.replace('p=MIIB', 'p=MI IB'), /^ok /],
     ['revoked', 'v=DKIM1; p=', /^fail .*revokes/],
@@ -147,11 +147,11 @@ const doubled: readonly Zone[] = [
 const all: readonly Zone[] = [
   ['everything right', [goodSpf, goodDmarc, goodKey, ...goodMx], {}],
   ...spfZones,
-  noKey('parked', 'v=spf1 -all', /^fail .*repair the SPF record/, /^fail /),
-  noKey('absent', null, /^fail .*repair the SPF record/, /^fail .*no SPF record/),
-  noKey('without v=', 'spf1 ip4:192.0.2.1 -all', /^fail .*repair the SPF record/, /^fail /),
-  noKey('in quotes', '"v=spf1 ip4:192.0.2.1 -all"', /^fail .*repair the SPF record/, /^fail /),
-  noKey('broken', 'v=spf1 ipv4:192.0.2.1 -all', /^fail .*repair the SPF record/, /^fail /),
+  noKey('parked', 'v=spf1 -all', /^fail .*fix the SPF record/, /^fail /),
+  noKey('absent', null, /^fail .*fix the SPF record/, /^fail .*no SPF record/),
+  noKey('without v=', 'spf1 ip4:192.0.2.1 -all', /^fail .*fix the SPF record/, /^fail /),
+  noKey('in quotes', '"v=spf1 ip4:192.0.2.1 -all"', /^fail .*fix the SPF record/, /^fail /),
+  noKey('broken', 'v=spf1 ipv4:192.0.2.1 -all', /^fail .*fix the SPF record/, /^fail /),
   noKey('right', 'v=spf1 ip4:192.0.2.1 -all', /^warn .*forwarding breaks SPF/, /^ok /),
   ...dmarcZones,
   ...mxZones,
@@ -160,7 +160,10 @@ const all: readonly Zone[] = [
 ]
 const zoneOf = (n: number) => `z${n}.internal`
 const zones = Object.fromEntries(
-  all.map(([, records], n) => [zoneOf(n), records.map((each) => each.replaceAll('z.internal', zoneOf(n)))]),
+  all.map(([, records], n) => [
+    zoneOf(n),
+    records.map((record) => record.replaceAll('z.internal', zoneOf(n))),
+  ]),
 )
 const server = skip === false ? await startNsd({ after }, { internal: [], ...zones }) : { server: '' }
 
@@ -176,8 +179,6 @@ for (const [n, [what, , expected]] of all.entries())
       const shown = `${result} ${message}`
       assert.match(shown, expected[line] ?? /^ok /, check)
       // A second record beside one that is broken would make things worse.
-      if (check === 'dmarc' && found !== null) assert.equal(publish, null, shown)
+      if (check !== 'dkim' && found !== null) assert.equal(publish, null, shown)
     }
   })
-
-test('there are at least 60 zones', () => assert.ok(all.length >= 60, `${all.length}`))

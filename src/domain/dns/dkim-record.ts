@@ -1,6 +1,6 @@
 /** The record by which receivers verify signatures (RFC 6376, section 3.6.1; RFC 8463). */
 import type { SigningAlgorithm } from '../delivery/signing-key.ts'
-import { type Answer, unknown, type Verdict } from './lookup.ts'
+import { type Answer, unknown, type Verdict, withoutMarks } from './lookup.ts'
 import { readTags } from './tags.ts'
 
 type Key = { readonly algorithm: SigningAlgorithm; readonly publicKey: string }
@@ -25,7 +25,7 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   const tags = readTags(record)
   const [first] = tags?.keys() ?? []
   if (tags === null || (tags.has('v') && (first !== 'v' || tags.get('v') !== 'DKIM1')))
-    return fail('The record is not a DKIM record: replace it.')
+    return fail(`The record is not a DKIM record: replace it${withoutMarks(record)}.`)
   const lists = (tag: string, ...values: readonly string[]) => {
     const list = tags
       .get(tag)
@@ -34,7 +34,7 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
     return list?.some((value) => values.includes(value))
   }
   // Some forms of DNS providers break the key with spaces, which receivers ignore.
-  const key = (tags.get('p') ?? '').replaceAll(/\s/g, '')
+  const key = (tags.get('p') ?? '').replaceAll(/[ \t\r\n]/g, '')
   if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
   if (key !== publicKey && publicKey.startsWith(key))
     return fail(
@@ -42,7 +42,11 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
     )
   if (key !== publicKey && publicKey.toLowerCase() === key.toLowerCase())
     return fail(
-      'The record has the key with other capital letters, so receivers refuse the signature: replace it.',
+      'The key in the record differs in upper and lower case, so receivers refuse the signature: replace it.',
+    )
+  if (key !== publicKey && cleanKey(key) === publicKey)
+    return fail(
+      `The key in the record has characters that are no part of it: replace it${withoutMarks(record)}.`,
     )
   if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
     return fail('The record has another key, so receivers refuse the signature: replace it.')
@@ -55,5 +59,9 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
     }
   return { result: 'ok', message: 'The record is in DNS.' }
 }
+
+/** Without quotes, backslashes, invisible characters, and the lines around a key in a PEM file. */
+const cleanKey = (key: string): string =>
+  key.replaceAll(/-----\w*-----/g, '').replaceAll(/[^A-Za-z0-9+/=]/g, '')
 
 const fail = (message: string): Verdict => ({ result: 'fail', message })

@@ -8,7 +8,13 @@ import { readTags } from './tags.ts'
 type Tags = ReadonlyMap<string, string>
 type Step =
   | { readonly kind: 'record'; readonly name: string; readonly text: string; readonly tags: Tags }
-  | { readonly kind: 'fault'; readonly name: string; readonly text: string; readonly message: string }
+  | {
+      /** `unrecognised`: for receivers it is no record, and they look further up. */
+      readonly kind: 'fault' | 'unrecognised'
+      readonly name: string
+      readonly text: string
+      readonly message: string
+    }
 
 export type DmarcWalk = {
   /** From the domain upwards. */
@@ -52,16 +58,19 @@ const findChild = (domain: string, parent: string): string =>
     .join('.')
 
 /** A text that was meant as a record, and is none for receivers: in quotes, or without a `;`. */
-const resemblesRecord = (text: string): boolean => /dmarc|\bp ?= ?(?:none|quarantine|reject)\b/i.test(text)
+const resemblesRecord = (text: string): boolean =>
+  /dmarc1|\bp ?= ?(?:none|quarantine|reject)\b/i.test(text) && !/verif/i.test(text)
 
 function readStep(name: string, records: readonly string[]): Step | null {
-  const found = records.filter((record) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(record))
+  const found = records.filter((record) => /^v[ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/.test(record))
   const [text = records.find(resemblesRecord), ...more] = found
   if (text === undefined) return null
   const fault = (message: string): Step => ({ kind: 'fault', name, text, message })
   if (more.length > 0) return fault('There are two DMARC records, so receivers use none: leave one.')
-  if (found.length === 0)
-    return fault(`Receivers see no DMARC record: it has to begin with "v=DMARC1;"${withoutMarks(text)}.`)
+  if (found.length === 0) {
+    const message = `Receivers do not recognize the DMARC record: it must begin with "v=DMARC1;"${withoutMarks(text)}.`
+    return { kind: 'unrecognised', name, text, message }
+  }
   const read = readTags(text)
   if (read === null)
     return fault('The DMARC record is not a list of "name=value; …", or has a name twice: correct it.')
@@ -87,15 +96,15 @@ const choices: Readonly<Record<string, readonly string[]>> = {
  * there is none, one with a fault.
  */
 export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): Step | null =>
-  steps.find(({ name }) => name === domain) ??
-  steps.find(({ name }) => name === organisation) ??
+  steps.find(({ kind, name }) => kind !== 'unrecognised' && name === domain) ??
+  steps.find(({ kind, name }) => kind !== 'unrecognised' && name === organisation) ??
   steps.find((step) => step.kind === 'record' && step.tags.get('psd') === 'y') ??
-  steps.find(({ kind }) => kind === 'fault') ??
+  steps.find(({ kind }) => kind !== 'record') ??
   null
 
 export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   const policy = findPolicy(walk, domain)
-  if (policy?.kind === 'fault') return { result: 'fail', message: policy.message }
+  if (policy !== null && policy.kind !== 'record') return { result: 'fail', message: policy.message }
   // The record of the domain itself needs none above it.
   if (walk.unknown !== null && policy?.name !== domain) return unknown(walk.unknown)
   if (policy === null)
@@ -103,6 +112,11 @@ export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
       result: 'warn',
       message: 'There is no DMARC record. Gmail, Yahoo and Outlook refuse senders of much mail without one.',
     }
+  const own = walk.steps.find(({ kind, name }) => kind === 'unrecognised' && name === domain)
+  if (own !== undefined)
+    return warn(
+      `Receivers do not recognize the text at _dmarc.${domain}, and apply the record of ${policy.name}: correct or remove it.`,
+    )
   const { tags } = policy
   if (tags.get('t') === 'y') return warn('The record has "t=y": receivers do not enforce its policy yet.')
   if (tags.has('pct')) return warn('The record has "pct=", which receivers ignore since RFC 9989: remove it.')
@@ -110,6 +124,7 @@ export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   if (rua === undefined) return warn('The record has no "rua=": no reports say who sends as this domain.')
   if (!rua.split(',').some((uri) => /^mailto:[^@\s]+@[^@\s]+$/i.test(uri.trim())))
     return warn('The "rua=" of the record has no address such as "mailto:you@example.com": no reports come.')
+  if (!tags.has('p')) return warn('The record has no "p=": receivers act as if it said "p=none".')
   const below = policy.name === domain ? undefined : tags.get('sp')
   return { result: 'ok', message: `The policy is ${below ?? tags.get('p') ?? 'none'}.` }
 }

@@ -24,6 +24,8 @@ export const unknown = (reason: string): Verdict => ({
   message: `DNS did not answer (${reason}): check again.`,
 })
 
-/** The end of an advice on a record: some editors of zones take quotes and backslashes for text. */
-export const withoutMarks = (record: string): string =>
-  /["'\u2018-\u201f\\]/.test(record) ? ', without quotes and backslashes' : ''
+/** Appended to advice: some DNS providers store quotes and backslashes as part of the text. */
+export function withoutMarks(record: string): string {
+  if (/["'\u2018-\u201f\\]/.test(record)) return ', without quotes and backslashes'
+  return /^\s|[^\x20-\x7e]/.test(record) ? ', without a space in front or invisible characters' : ''
+}

@@ -19,11 +19,15 @@ export type SpfJudgement = {
   /** Whether mail from some server passes. */
   readonly allows: boolean
   readonly usesPtr: boolean
+  /** A term of the record that receivers ignore; null if there is none. */
+  readonly ignored: string | null
 }
 
 const lookupsMax = 10
 const voidMax = 2
 const mxMax = 10
+/** Servers of an MX whose addresses are looked for. */
+const mxSeen = 3
 /** Includes of includes; the bound on look-ups is reached before. */
 const recordMax = 4096
 
@@ -57,11 +61,25 @@ function parseRecord(record: string): readonly Term[] {
   return terms
 }
 
+const mechanisms = ['a', 'all', 'exists', 'include', 'ip4', 'ip6', 'mx', 'ptr']
+
+/** Terms behind `all`, `redirect=` beside it, and modifiers that were meant as mechanisms (`include=`). */
+function findIgnored(record: string): string | null {
+  const texts = record.split(' ').filter((text) => text !== '')
+  const all = texts.findIndex((text) => /^[+?~-]?all$/i.test(text))
+  const isIgnored = (text: string, at: number): boolean => {
+    const [name = '', ...value] = text.toLowerCase().split('=')
+    if (value.length > 0) return mechanisms.includes(name) || (name === 'redirect' && all >= 0)
+    return all >= 0 && at > all
+  }
+  return texts.find((text, at) => at > 0 && isIgnored(text, at)) ?? null
+}
+
 export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudgement> {
   const walk = new SpfWalk(lookup)
   const judge = (result: SpfResult, fault = ''): SpfJudgement => ({
     ...{ result, fault, record: walk.record, includes: walk.includes, lookups: walk.lookups },
-    ...{ allows: walk.allows, usesPtr: walk.usesPtr },
+    ...{ allows: walk.allows, usesPtr: walk.usesPtr, ignored: findIgnored(walk.record ?? '') },
   })
   try {
     const result = await walk.evaluate(domain)
@@ -78,11 +96,11 @@ const isRecord = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 const resemblesRecord = (text: string): boolean =>
   /spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6|redirect/i.test(text)
 
-/** How the walk came to a record. */
+/** The records that led here. */
 type Path = {
   readonly names: readonly string[]
-  /** Whether a sender that passes here passes the whole. */
-  readonly allows: boolean
+  /** Whether a match here makes the whole record pass. */
+  readonly passes: boolean
 }
 
 class SpfWalk {
@@ -100,19 +118,15 @@ class SpfWalk {
     this.#lookup = lookup
   }
 
-  /** @param path the domains whose records led here, and whether a pass here is one of the whole */
-  async evaluate(domain: string, path: Path = { names: [], allows: true }): Promise<SpfResult> {
+  async evaluate(domain: string, path: Path = { names: [], passes: true }): Promise<SpfResult> {
     const here = { ...path, names: [...path.names, toName(domain)] }
     const record = await this.#findRecord(domain)
     if (path.names.length === 0) this.record = record
     if (record === null || !isRecord(record)) return 'none'
     const terms = parseRecord(record)
     for (const term of terms) {
-      const allows = here.allows && term.qualifier === '+' && !term.name.endsWith('=')
-      if (await this.#matches(term, { ...here, allows })) {
-        if (allows) this.allows = true
-        return qualifiers[term.qualifier] ?? 'pass'
-      }
+      const passes = here.passes && term.qualifier === '+'
+      if (await this.#matches(term, { ...here, passes })) return qualifiers[term.qualifier] ?? 'pass'
     }
     const redirect = terms.find(({ name }) => name === 'redirect=')
     if (redirect === undefined) return 'neutral'
@@ -120,7 +134,7 @@ class SpfWalk {
     this.#addLookup()
     if (this.#isMacro(argument)) return 'neutral'
     this.#enter(argument, here)
-    this.includes.add(toName(argument))
+    if (here.passes) this.includes.add(toName(argument))
     const target = await this.evaluate(argument, here)
     if (target === 'none') throw broken(`"redirect=${argument}" leads to a domain without SPF`)
     return target
@@ -137,25 +151,23 @@ class SpfWalk {
   }
 
   /** Whether a term matches all senders. Counts its look-ups, and notes if it allows some. */
-  async #matches({ argument, isWide, name, qualifier }: Term, path: Path): Promise<boolean> {
-    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) {
-      this.allows ||= path.allows && name.startsWith('ip')
-      return isWide
-    }
+  async #matches({ argument, isWide, name }: Term, path: Path): Promise<boolean> {
+    if (['all', 'ip4', 'ip6'].includes(name)) this.allows ||= path.passes
+    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) return isWide
     this.#addLookup()
     const target = argument === '' ? (path.names.at(-1) ?? '') : argument
     this.usesPtr ||= name === 'ptr'
     if (this.#isMacro(target) || name === 'ptr') {
-      this.allows ||= path.allows
+      this.allows ||= path.passes
       return false
     }
     if (name !== 'include') {
       const hasServers = await this.#hasServers(name, target)
-      this.allows ||= path.allows && hasServers
+      this.allows ||= path.passes && hasServers
       return hasServers && (isWide || name === 'exists')
     }
     this.#enter(target, path)
-    if (qualifier === '+') this.includes.add(toName(target))
+    if (path.passes) this.includes.add(toName(target))
     const result = await this.evaluate(target, path)
     if (result === 'none') throw broken(`"include:${target}" has no SPF record`)
     return result === 'pass'
@@ -164,11 +176,21 @@ class SpfWalk {
   async #hasServers(name: string, target: string): Promise<boolean> {
     const answer = await this.#lookup(target, name === 'mx' ? 'MX' : 'A')
     if (answer.kind === 'unknown') throw new Stop('unknown', `DNS did not answer (${answer.reason})`)
-    // A receiver asks for the addresses of the sender's kind; "exists" asks for IPv4 alone.
-    if (answer.kind === 'absent' && (name !== 'a' || (await this.#lacksIpv6(target)))) this.#addVoid()
-    if (name === 'mx' && answer.kind === 'found' && answer.records.length > mxMax)
-      throw broken(`"mx" of ${target} has more than ${mxMax} servers`)
-    return answer.kind === 'found'
+    if (answer.kind === 'absent') {
+      // A receiver asks for the addresses of the sender's kind; "exists" asks for IPv4 alone.
+      const isSixAlone = name === 'a' && (await this.#hasIpv6(target))
+      if (!isSixAlone) this.#addVoid()
+      return isSixAlone
+    }
+    if (name !== 'mx') return true
+    if (answer.records.length > mxMax) throw broken(`"mx" of ${target} has more than ${mxMax} servers`)
+    const servers = answer.records.map((record) => record.split(' ')[1] ?? '').filter(Boolean)
+    const found = await Promise.all(servers.slice(0, mxSeen).map((server) => this.#hasAddress(server)))
+    return found.includes(true)
+  }
+
+  async #hasAddress(server: string): Promise<boolean> {
+    return (await this.#lookup(server, 'A')).kind !== 'absent' || this.#hasIpv6(server)
   }
 
   /** Records that lead back to themselves use up the look-ups of every receiver. */
@@ -176,8 +198,8 @@ class SpfWalk {
     if (names.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
   }
 
-  async #lacksIpv6(name: string): Promise<boolean> {
-    return (await this.#lookup(name, 'AAAA')).kind === 'absent'
+  async #hasIpv6(name: string): Promise<boolean> {
+    return (await this.#lookup(name, 'AAAA')).kind !== 'absent'
   }
 
   #addLookup(): void {
@@ -200,14 +222,14 @@ class SpfWalk {
 
 /** @param include the domain that the relay's provider asks for; null if none is known */
 export function toSpfVerdict(judgement: SpfJudgement, include: string | null): Verdict {
-  const { allows, fault, includes, record, result, usesPtr } = judgement
+  const { allows, fault, ignored, includes, record, result, usesPtr } = judgement
   switch (result) {
     case 'none':
       return record === null
         ? { result: 'fail', message: 'There is no SPF record: publish one that names your relay.' }
         : {
             result: 'fail',
-            message: `Receivers see no SPF record: it has to begin with "v=spf1" and a space${withoutMarks(record)}.`,
+            message: `Receivers do not recognize the SPF record: it must begin with "v=spf1" and a space${withoutMarks(record)}.`,
           }
     case 'permerror':
       return { result: 'fail', message: `Receivers cannot use the SPF record: ${fault}.` }
@@ -223,7 +245,12 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
       if (!allows)
         return {
           result: 'fail',
-          message: `The record allows no server at all, so no mail passes: ${include === null ? 'name your relay in it' : `put "include:${include}" in front of its "all"`}.`,
+          message: `The record authorizes no server, so SPF fails for every email: ${include === null ? 'add your relay to it' : `add "include:${include}" after "v=spf1"`}.`,
+        }
+      if (ignored !== null)
+        return {
+          result: 'warn',
+          message: `Receivers ignore "${ignored}" in the record: write mechanisms with a colon, in front of "all".`,
         }
       if (include !== null && !includes.has(include))
         return {
@@ -234,7 +261,7 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
         return {
           result: 'warn',
           message:
-            'The record has "ptr", which receivers may skip (RFC 7208, section 5.5): name the servers.',
+            'The record uses "ptr", which RFC 7208 (section 5.5) advises against: list the servers instead.',
         }
       return result === 'neutral'
         ? {

@@ -5,12 +5,15 @@
 /** The values of tags by their names; null if the text is not of this form, or has a tag twice. */
 export function readTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>()
-  for (const part of text.split(';').map((tag) => tag.trim())) {
+  for (const part of text.split(';').map(trimBlanks)) {
     if (part === '') continue
     const equals = part.indexOf('=')
-    const name = part.slice(0, Math.max(0, equals)).trim()
+    const name = trimBlanks(part.slice(0, Math.max(0, equals)))
     if (!/^[A-Za-z][A-Za-z0-9_]{0,30}$/.test(name) || tags.has(name)) return null
-    tags.set(name, part.slice(equals + 1).trim())
+    tags.set(name, trimBlanks(part.slice(equals + 1)))
   }
   return tags
 }
+
+/** Not by `trim`, which takes away a no-break space, too: receivers keep it, and do not know the tag behind it. */
+const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+/, '').replace(/[ \t\r\n]+$/, '')
