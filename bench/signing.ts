@@ -90,7 +90,7 @@ async function measureThread(algorithms: readonly SigningAlgorithm[]): Promise<n
     app: { id: newId('app', 0), version: 1, slug: 'acme', settings: testSettings },
     lifeLeftMs: 900_000,
   })
-  const sign = () => signMessage(bytes, signers, { signedAt: 0, endsAt: 900, relayDates: false })
+  const sign = () => signMessage(bytes, signers, { signedAt: 0, expiresAt: 900, relayDates: false })
   for (let n = 0; n < 200; n++) await sign()
   const before = threadCpuUsage()
   for (let n = 0; n < messages; n++) await sign()

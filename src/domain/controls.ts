@@ -9,14 +9,18 @@ const controls = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u
 export const hasControls = (text: string): boolean => controls.test(text)
 
 /**
- * Characters that nobody sees: joiners and the selectors of emoji are a part of words and stay. U+2800 is an
- * empty pattern of Braille.
+ * Characters that render as nothing. Joiners and variation selectors are allowed, because Persian, Indic
+ * scripts, Mongolian, Japanese names and emoji need them. U+2800 is the blank Braille pattern.
  */
-const invisible = /[[\p{Default_Ignorable_Code_Point}\u2800]--[\u200c\u200d\ufe0e\ufe0f]]/v
-/** More marks on a letter than any script has: they cover the lines above and below. */
+const invisible =
+  /[[\p{Default_Ignorable_Code_Point}\u2800]--[\u180b-\u180d\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}]]/v
+/** No orthography puts so many combining marks in a row: they cover the lines above and below. */
 const stacked = /\p{M}{7}/u
 /** A character that is seen by itself. */
 const seen = /[^\s\p{M}\p{Default_Ignorable_Code_Point}]/u
+
+/** As errors name them. */
+export const deceptive = 'control or invisible characters, or more than six combining marks in a row'
 
 /** Whether a name would deceive its reader, or deface the text around it. */
 export const isDeceptive = (name: string): boolean =>

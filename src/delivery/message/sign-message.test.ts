@@ -40,7 +40,7 @@ const signedAt = Date.UTC(2026, 10, 25) / 1000
 const sign = (options: { relayDates?: boolean; signers?: Signer[] } = {}) =>
   signMessage(message, options.signers ?? [rsa, elliptic], {
     signedAt,
-    endsAt: signedAt + 1000,
+    expiresAt: signedAt + 1000,
     relayDates: options.relayDates ?? false,
   })
 const judge = (bytes: Buffer) => verifySignatures(bytes, (name) => records.get(name))

@@ -12,8 +12,8 @@ export type Signer = Pick<SigningKey, 'domain' | 'selector' | 'algorithm'> & { r
 export type SignOptions = {
   /** Seconds since 1970. */
   readonly signedAt: number
-  /** When receivers stop trusting the signatures, so that nobody sends the message again later. */
-  readonly endsAt: number
+  /** When the signatures expire (`x=`), in seconds since 1970. This limits replay. */
+  readonly expiresAt: number
   /** Whether a relay puts a Date and a Message-ID of its own, which a signature must then not cover. */
   readonly relayDates: boolean
 }
@@ -27,7 +27,7 @@ const oversigned = [
   ...['from', 'to', 'cc', 'subject', 'date', 'reply-to', 'message-id', 'content-type', 'mime-version'],
   ...['content-transfer-encoding', 'sender', 'list-unsubscribe'],
 ]
-/** Written by relays that put a Date of their own. */
+/** Set or added by relays that write their own Date. */
 const byRelay = ['date', 'message-id', 'sender', 'list-unsubscribe']
 /** A space after so many names, where the line may break. */
 const namesInLine = 5
@@ -38,7 +38,7 @@ const signInPool = promisify(sign)
 export async function signMessage(
   bytes: Buffer,
   signers: readonly Signer[],
-  { endsAt, relayDates, signedAt }: SignOptions,
+  { expiresAt, relayDates, signedAt }: SignOptions,
 ): Promise<Buffer> {
   const end = bytes.indexOf('\r\n\r\n') + 2
   const covers = (name: string) => !(relayDates && byRelay.includes(name))
@@ -51,7 +51,7 @@ export async function signMessage(
   const bodyHash = hash('sha256', bytes.subarray(end + 2), 'base64')
   const signatures = await Promise.all(
     signers.map(async ({ algorithm, domain, key, selector }) => {
-      const tags = `v=1; a=${algorithm}-sha256; c=relaxed/simple; d=${domain}; s=${selector}; t=${signedAt}; x=${endsAt};`
+      const tags = `v=1; a=${algorithm}-sha256; c=relaxed/simple; d=${domain}; s=${selector}; t=${signedAt}; x=${expiresAt};`
       const text = `${tags} h=${names}; bh=${bodyHash}; b=`
       const signature = await signData(Buffer.from(`${head}dkim-signature:${text}`, 'latin1'), algorithm, key)
       return foldSignature(text, signature.toString('base64'))

@@ -2,7 +2,7 @@
  * The settings of an app: its sender, the links it may send, how its emails look, its limits.
  * Unsafe settings are refused when they are set, with every issue listed.
  */
-import { hasControls, isDeceptive } from '../controls.ts'
+import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { checkHooks } from '../hooks/check-settings.ts'
 import { type HookSettings, hookSystemNames } from '../hooks/hook-settings.ts'
@@ -141,7 +141,7 @@ function checkSender(settings: AppSettings): Issue[] {
   const issues: Issue[] = []
   const checkText = (field: string, value: string, max: number) => {
     if (value.trim() === '' || value.length > max || isDeceptive(value)) {
-      const message = `1 to ${max} characters, not blank, without control characters, invisible ones or piles of accents.`
+      const message = `1 to ${max} characters, not blank, without ${deceptive}.`
       issues.push({ field, code: 'malformed_text', message })
     }
   }
@@ -193,7 +193,7 @@ function checkBranding(branding: AppSettings['branding']): Issue[] {
   if (accentColour !== undefined && !/^#[0-9a-f]{6}$/i.test(accentColour)) {
     add('branding.accentColour', 'malformed_colour', 'Write the colour as #rrggbb.')
   }
-  if (addressLine !== undefined && (addressLine.length > 200 || hasControls(addressLine))) {
+  if (addressLine !== undefined && (addressLine.length > 200 || isDeceptive(addressLine))) {
     add('branding.addressLine', 'malformed_text', 'At most 200 characters, without control characters.')
   }
   return issues

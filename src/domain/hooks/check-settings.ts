@@ -1,7 +1,7 @@
 /** Checks the settings of an app for auth servers. */
 import type { LinkPolicy } from '../app/allowed-url.ts'
 import { checkDestination } from '../app/hosted-link.ts'
-import { hasControls } from '../controls.ts'
+import { deceptive, isDeceptive } from '../controls.ts'
 import type { Issue } from '../request/rejection.ts'
 import type { HookSettings } from './hook-settings.ts'
 import type { HookSystem, SystemSettings } from './hook-system.ts'
@@ -48,12 +48,12 @@ function checkSystem(system: HookSystem, settings: SystemSettings, links: Links)
     )
   const named = organisationName ?? 'x'
   const wrongName =
-    named.trim() === '' || named.length > 100 || hasControls(named) || named.includes('://')
+    named.trim() === '' || named.length > 100 || isDeceptive(named) || named.includes('://')
       ? [
           issue(
             `${at}.organisationName`,
             'malformed_text',
-            '1 to 100 characters, not blank, without control characters or "://".',
+            `1 to 100 characters, not blank, without ${deceptive}, or "://".`,
           ),
         ]
       : []

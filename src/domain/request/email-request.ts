@@ -4,7 +4,7 @@
  * depend on the app (`auth-link.ts`).
  */
 import { isUtf8 } from 'node:buffer'
-import { isDeceptive } from '../controls.ts'
+import { deceptive, isDeceptive } from '../controls.ts'
 import type { Purpose } from '../delivery/email-content.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
@@ -258,10 +258,7 @@ function parseName(
   const normal = name.normalize('NFC')
   if ([...normal].length > nameMax[field]) return refuse('too_long', `At most ${nameMax[field]} characters.`)
   if (unsafeInName(normal)) {
-    return refuse(
-      'forbidden_character',
-      'A name must not contain control characters, line breaks, text direction controls, invisible characters, piles of accents or "://".',
-    )
+    return refuse('forbidden_character', `A name must not contain ${deceptive}, or "://".`)
   }
   return parsed(normal.trim())
 }

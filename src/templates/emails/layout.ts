@@ -50,6 +50,7 @@ a{text-decoration:underline}
 const codeStyle = `
 a[x-apple-data-detectors]{color:inherit!important;text-decoration:none!important}
 @media (max-width:480px){.code{font-size:24px!important}}
+.code span:empty{padding:0!important}
 @media (prefers-color-scheme:dark){.code-box{background:${darkBox}!important}}
 [data-ogsc] .code-box{background:${darkBox}!important}`
 
@@ -62,8 +63,6 @@ export function renderHtml(frame: Frame): string {
   const { direction } = strings
   const start = findStart(strings)
   const ink = `margin:0 0 16px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
-  // Korean has spaces, and words of it are not broken.
-  const wordBreak = frame.language === 'ko' ? 'keep-all' : 'break-word'
   return html`<!doctype html>
 <html lang="${frame.language}" dir="${direction}">
 <head>
@@ -81,7 +80,7 @@ export function renderHtml(frame: Frame): string {
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0">
 <tr><td class="column" align="center" style="padding:32px 16px;background:${page}">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
-<tr><td class="card" align="${start}" style="word-break:${wordBreak};overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
+<tr><td class="card" align="${start}" style="word-break:${strings.wordBreak};overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
 ${appName(frame)}
 <h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${letter.heading}</h1>
 ${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${quoteNames(paragraph, strings)}</p>\n`)}
@@ -113,7 +112,8 @@ function appName(frame: Frame): Html {
 function code(frame: Frame): Html {
   const { letter, strings, texts } = frame
   const intro = `margin:0 0 12px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
-  const boxStyle = `padding:10px 16px;background:${box};border-radius:8px`
+  // Forced colours take the background away, and draw the border.
+  const boxStyle = `padding:10px 16px;background:${box};border:1px solid transparent;border-radius:8px`
   const style = `margin:0;direction:ltr;text-align:${findStart(strings)};font:600 32px/1.3 ui-monospace,'SF Mono',Menlo,Consolas,monospace;letter-spacing:.12em;color:#1b1f24;-webkit-user-select:all;user-select:all`
   return html`<p class="ink" style="${intro}">${letter.code?.intro ?? ''}</p>
 <table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px">
@@ -162,15 +162,21 @@ function footer(frame: Frame): Html {
   ]
   if (lines.length === 0) return none
   const line = `margin:0 0 4px;${writeFont('400 13px/1.5', frame)};color:#5b6472`
-  return html`<tr><td align="center" style="padding:20px 16px 0">
+  return html`<tr><td align="center" style="padding:20px 16px 0;word-break:${strings.wordBreak};overflow-wrap:anywhere">
 ${lines.map((text) => html`<p class="soft" style="${line}">${text}</p>\n`)}</td></tr>`
 }
 
-/** The contact as a link: Apple's mail makes none of addresses, as the head of the page says. */
+/** The contact as a link, because the page turns off automatic links in Apple Mail. */
 function supportLine(contact: string, { isolate, support: [before, after] }: Strings): Html {
-  const url = contact.includes('@') && !contact.startsWith('https:') ? `mailto:${contact}` : contact
+  const url = contact.startsWith('https:')
+    ? contact
+    : `mailto:${encodeURIComponent(contact).replace('%40', '@')}`
   return html`${before}<a class="soft" href="${url}" style="color:#5b6472">${isolate(contact)}</a>${after}`
 }
+
+/** Programs that make links take a mark of direction into them, so the contact has a line of its own. */
+const plainSupport = (contact: string, { direction, support: [before, after] }: Strings): string =>
+  direction === 'rtl' ? `${before.trimEnd()}\n${contact}${after}` : `${before}${contact}${after}`
 
 /** A duration and a date are not broken over two lines. */
 function keepTogether(sentence: string, parts: readonly string[]): Html {
@@ -196,8 +202,7 @@ const quoteNames = (paragraph: Paragraph, { quotes }: Strings): string =>
 export function renderText({ letter, strings, app, texts }: Frame): string {
   const { expires, notes } = letter
   const { code, host, url } = texts
-  const support =
-    app.supportContact === undefined ? [] : [strings.support.join(strings.isolate(app.supportContact))]
+  const support = app.supportContact === undefined ? [] : [plainSupport(app.supportContact, strings)]
   const shownCode = letter.code === null ? [] : [`${letter.code.intro}\n${code}`]
   const button = `${letter.button}\n${url}`
   const lines = [

@@ -172,6 +172,7 @@ test('beside a code, the text speaks of the button alone, and never of a passwor
 test('the support contact is a link, and no stop touches it', () => {
   for (const [supportContact, href] of [
     ['help@acme.test', 'mailto:help@acme.test'],
+    ['help?bcc=x%0d@acme.test', 'mailto:help%3Fbcc%3Dx%250d@acme.test'],
     ['https://acme.test/help/?a=1&b=@x', 'https://acme.test/help/?a=1&amp;b=@x'],
   ] as const) {
     const { html, text } = render({ app: { ...app, supportContact } })

@@ -40,7 +40,7 @@ let table: ReadonlyMap<string, string> | undefined
 function newTable(): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   const variants = languageTags.filter((tag) => readLanguageFile(tag).extends !== undefined)
-  for (const tag of languageTags.filter((each) => !variants.includes(each))) {
+  for (const tag of languageTags.filter((other) => !variants.includes(other))) {
     const [, exact = '', general = ''] = toKeys(tag)
     found.set(exact, tag)
     // The file of the likeliest region answers for the bare language.

@@ -26,13 +26,15 @@ export type LanguageFile = {
     readonly quotes: readonly [opening: string, closing: string]
     /** Font families that come before Helvetica, separated by commas. */
     readonly fonts?: string
+    /** For a script that has spaces and would be broken inside words; `break-word` unless set. */
+    readonly wordBreak?: 'keep-all'
     /** The tag by which `Intl` formats dates and durations, if another. */
     readonly formats?: string
-    /** How many hours a clock has; 24 unless set. */
+    /** `h12` for a.m. and p.m.; `h23` unless set. */
     readonly hourCycle?: 'h12' | 'h23'
-    /** Words of CLDR in a duration, and those that people say instead. */
-    readonly durations?: Readonly<Record<string, string>>
-    /** Words about the button, and those that the text part has instead. */
+    /** Replaces words that `Intl` uses in durations and dates. */
+    readonly wording?: Readonly<Record<string, string>>
+    /** Replaces the words about the button in the text part. */
     readonly withoutButton: Readonly<Record<string, string>>
     /** Other tags that this language serves, such as `yue` for Chinese in traditional characters. */
     readonly serves?: readonly string[]

@@ -39,6 +39,8 @@ type HostedPageWords = {
 export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   /** Font families that come before Helvetica, each with a comma behind it; empty for most languages. */
   readonly fonts: string
+  /** The value of CSS. */
+  readonly wordBreak: 'keep-all' | 'break-word'
   words(kind: Exclude<LetterKind, 'organisation_invite'>, app: string, code: CodePlace): Words
   invitation(app: string, invitation: Invitation): Words
   /** When the link, the code or both expire, by where the code is. */
@@ -93,6 +95,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     direction,
     quotes,
     fonts: fonts === undefined ? '' : `${fonts},`,
+    wordBreak: file.language.wordBreak ?? 'break-word',
     words,
     isolate,
     invitation: (app, { organisationName, inviterName, plain }) => {
@@ -145,8 +148,8 @@ function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => 
     const linkText = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : text
     const isFirst = place === 'first'
     const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
-    // That of a link would be wrong above a code, and nothing follows the colon there.
-    const summary = isFirst ? intro.replace(/[\s\u00a0]*[:：]$/, '') : preheader
+    // The preheader of a link does not suit a code; the colon goes, because nothing follows it there.
+    const summary = isFirst ? intro.replace(/\s*[:：]$/, '') : preheader
     return {
       subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
       preheader: ofApp(summary)(app),
@@ -181,7 +184,7 @@ const splitNames = (text: string, values: Values, names: Values): Paragraph =>
 /** Made once for a language: making a formatter costs far more than using it. */
 function makeFormats(
   tag: string,
-  { expires, language: { durations = {}, formats = tag, hourCycle = 'h23' }, lessThanMinute }: LanguageFile,
+  { expires, language: { formats = tag, hourCycle = 'h23', wording = {} }, lessThanMinute }: LanguageFile,
 ): Pick<Strings, 'duration' | 'dateTime'> {
   const dates = new Intl.DateTimeFormat(formats, {
     day: 'numeric',
@@ -204,9 +207,9 @@ function makeFormats(
       const { unit, count } = wholeUnits(ms)
       if (count === 0) return lessThanMinute
       const words = isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
-      return replaceWords(words, durations)
+      return replaceWords(words, wording)
     },
-    dateTime: (ms) => dates.format(ms).replace('[UTC]', 'UTC'), // zh-Hant has brackets, which look like a gap
+    dateTime: (ms) => replaceWords(dates.format(ms).replace('[UTC]', 'UTC'), wording), // zh-Hant has brackets, which look like a gap
   }
 }
 

@@ -15,11 +15,12 @@ import type { Strings } from '../locales/strings.ts'
 
 const writeStyle = (
   accent: string,
+  wordBreak: Strings['wordBreak'],
 ): string => `:root{color-scheme:light dark;--ink:#1b1f24;--soft:#4b5563;--back:#f3f4f6;--card:#fff;--line:#e2e5ea}
 @media (prefers-color-scheme:dark){:root{--ink:#f1f3f5;--soft:#b4bcc8;--back:#111317;--card:#1c1f24;--line:#343a43}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}
-main{box-sizing:border-box;max-width:480px;min-height:100vh;margin:0 auto;padding:32px 16px 16vh;display:grid;grid-template-columns:minmax(0,1fr);align-content:center;overflow-wrap:anywhere}
+main{box-sizing:border-box;max-width:480px;min-height:100vh;margin:0 auto;padding:32px 16px 16vh;display:grid;grid-template-columns:minmax(0,1fr);align-content:center;overflow-wrap:anywhere;word-break:${wordBreak}}
 section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:32px 24px}
 img{display:block;max-height:40px;max-width:200px;margin:0 0 24px}
 @media (forced-colors:active){img{forced-color-adjust:none;background:#fff}}
@@ -29,7 +30,6 @@ h1{font-size:24px;line-height:1.3;margin:0 0 16px}
 p{margin:0 0 16px}
 .button{display:block;width:100%;margin:24px 0;padding:14px 20px;border:1px solid #8a929e;border-radius:8px;background:${accent};color:${textOn(accent)};font:inherit;font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
 .button:focus-visible,a:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}
-:lang(ko){word-break:keep-all}
 .soft{color:var(--soft);font-size:14px}
 .destination{direction:ltr;unicode-bidi:isolate;overflow-wrap:anywhere}
 a{color:inherit}
@@ -63,7 +63,7 @@ function page({
   accent = defaultAccent,
   needs = {},
 }: PageContent): HostedPage {
-  const style = writeStyle(accent)
+  const style = writeStyle(accent, strings.wordBreak)
   const text = html`<!doctype html>
 <html lang="${language}" dir="${strings.direction}">
 <head>
