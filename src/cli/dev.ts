@@ -16,6 +16,7 @@ import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
 import type { CliDeps, RunningService } from './context.ts'
+import { CommandFailed } from './output.ts'
 
 const keyFile = `${dataFolder}/demo-key`
 
@@ -43,9 +44,19 @@ export function addDevCommand(program: Command, deps: CliDeps): void {
     .action(() => dev(deps))
 }
 
+function makeDataFolder(): void {
+  try {
+    mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+    writeFileSync(`${dataFolder}/.gitignore`, '*\n') // keys and links, in the folder of somebody's app
+  } catch (error) {
+    throw new CommandFailed(
+      `dev mode keeps its data in ${resolve(dataFolder)}, which cannot be written: ${(error as Error).message}. Run it in a folder of your own`,
+    )
+  }
+}
+
 async function dev(deps: CliDeps): Promise<void> {
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
-  writeFileSync(`${dataFolder}/.gitignore`, '*\n') // keys and links, in the folder of somebody's app
+  makeDataFolder()
   if (!isSet(deps.env, 'POSTERN_SECRET_KEYS') && !existsSync(devSecretKeysFile)) {
     writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
   }

@@ -79,3 +79,21 @@ test('an env file in a folder that others can write to is refused, but not in on
       else refused(/others may replace .*chmod o-w/, path)
   }
 })
+
+test('a mark at the beginning of an env file is no part of its first name', (t) => {
+  const { file, read } = newEnvFile(t)
+  writeFileSync(file, '\ufeffPOSTERN_SMTP_NAME=a.test\nPOSTERN_URL="x#y"\n# POSTERN_ROLES=a#b\nA=b#c\n')
+  assert.deepEqual(read(), { POSTERN_SMTP_NAME: 'a.test', POSTERN_URL: 'x#y', A: 'b' })
+})
+
+test('a value that a # would cut is refused, and not shown', (t) => {
+  const { file, refused } = newEnvFile(t)
+  for (const line of [
+    'POSTERN_SMTP_URL=smtp://user:c2Vj#34@host',
+    'export POSTERN_A = c2Vj#',
+    'X=1\nPOSTERN_B=c2Vj#x',
+  ]) {
+    writeFileSync(file, line)
+    refused(/^--env-file: POSTERN_\w+ has a # in its value, .*put the value in quotes$/)
+  }
+})

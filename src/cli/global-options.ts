@@ -24,12 +24,25 @@ export function readGlobalOptions(argv: readonly string[], env: Environment): Co
   const tokenFile = takeValue(args, '--token-file')
   const whole = {
     // it holds the key ring, and passwords in URLs
-    ...(file !== undefined && parseEnv(readSecretFile(file, '--env-file'))),
+    ...(file !== undefined && readEnvFile(file)),
     ...env, // the variables of the process win over those of the file
     ...(url !== undefined && { POSTERN_URL: url }),
     ...(tokenFile !== undefined && { POSTERN_TOKEN_FILE: tokenFile }),
   }
   return { args, env: whole, json }
+}
+
+/** An unquoted value ends at a `#`, so that the end of a password would be lost without a word. */
+const cutValue = /^[ \t]*(?:export[ \t]+)?(POSTERN_\w+)[ \t]*=[ \t]*[^\s'"`#][^\s#]*#/m
+
+function readEnvFile(file: string): Environment {
+  const text = readSecretFile(file, '--env-file').replace(/^\ufeff/, '')
+  const cut = cutValue.exec(text)?.[1]
+  if (cut !== undefined)
+    throw new UsageError(
+      `--env-file: ${cut} has a # in its value, which begins a comment: put the value in quotes`,
+    )
+  return parseEnv(text)
 }
 
 function takeFlag(args: string[], name: string): boolean {

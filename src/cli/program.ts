@@ -163,7 +163,7 @@ function hint(error: unknown): string | null {
     return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
   if (errcode === undefined) return null
   if ((errcode & 0xff) === sqliteCannotOpen)
-    return 'cannot open the database: does its folder exist, and may this user write there?'
+    return 'SQLite cannot open or make the database file that POSTERN_DATABASE_URL names: choose a folder on a disk, in which this user may write'
   if (sqliteDamaged.includes(errcode & 0xff))
     return `the database is damaged (${message}); restore a backup. It was not changed`
   return null

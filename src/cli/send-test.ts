@@ -24,7 +24,10 @@ export function addSendTestCommand(program: Command, deps: CliDeps): void {
     .option('--locale <language>', 'the language of the email, as in a request')
     .addOption(codeOption())
     .addOption(new Option('--wait <seconds>', 'how long to wait').argParser(parseWait).default(10))
-    .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
+    .addHelpText(
+      'after',
+      '\nExample, with an address of your own:\n  postern send-test YOUR@ADDRESS --app acme',
+    )
     .action((to: string, options: Options) =>
       withOperations(deps, ({ call }) => sendTest(deps, call, to, options)),
     )

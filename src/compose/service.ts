@@ -175,7 +175,13 @@ function composeBounces(
   ]
 }
 
-/** @throws {ConfigError} when something else has the port */
+const listenFaults: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is in use, perhaps by another Postern; choose another port',
+  EACCES: 'is not allowed to this user (ports below 1024 are for root); choose another port',
+  EADDRNOTAVAIL: 'is no address of this machine; choose another one',
+}
+
+/** @throws {ConfigError} when this process cannot have the port */
 async function listenAs(
   name: string,
   address: ListenerPart['address'],
@@ -184,11 +190,10 @@ async function listenAs(
   try {
     return await begin()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    const where = `${address.host}:${address.port}`
-    throw new ConfigError([
-      `${where} is in use, perhaps by another Postern; choose another port with POSTERN_${name.toUpperCase()}_LISTEN`,
-    ])
+    const fault = listenFaults[(error as NodeJS.ErrnoException).code ?? '']
+    if (fault === undefined) throw error
+    const setting = `POSTERN_${name.toUpperCase()}_LISTEN`
+    throw new ConfigError([`${address.host}:${address.port} ${fault} with ${setting}`])
   }
 }
 

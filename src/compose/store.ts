@@ -1,5 +1,5 @@
 /** The configured store. */
-import { existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/parse-config.ts'
 import { openPostgresStore } from '../store/postgres/postgres-store.ts'
@@ -24,6 +24,7 @@ export function openStore(config: Config, options: StoreOptions): Promise<Store>
   const { database, databaseSession, queueMax, ring } = config
   const { onFatal, ...rest } = options
   const common = { ring, queueMax, ...rest }
+  if (database.engine === 'sqlite' && options.isService !== false) requireWritable(database.path)
   if (database.engine === 'sqlite') return openSqliteStore({ ...common, path: database.path, onFatal })
   const sessionAt = databaseSession === null ? {} : { sessionAt: databaseSession }
   return openPostgresStore({ ...common, ...sessionAt, address: database })
@@ -48,6 +49,19 @@ export function requireOwner(path: string): void {
   throw new OwnerMismatch(
     `${what} belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
   )
+}
+
+/** SQLite opens a file that it may not write, and then every request would fail. */
+function requireWritable(path: string): void {
+  if (!existsSync(path)) return
+  try {
+    accessSync(path, constants.W_OK)
+  } catch {
+    const owner = statSync(path, absent)?.uid
+    throw new OwnerMismatch(
+      `user ${process.getuid?.()} may not write the database ${path}, which belongs to user ${owner}: run the service as its owner`,
+    )
+  }
 }
 
 const absent = { throwIfNoEntry: false }

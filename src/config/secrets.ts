@@ -58,7 +58,7 @@ function readSecretFile(file: string, fault: Reader['fault']): string | null {
   } catch {
     fault(
       file === devSecretKeysFile
-        ? `${name} is missing, and there is no ${file}: "postern dev" creates one. Otherwise set POSTERN_DATABASE_URL and ${name} (--env-file FILE reads them from a file), or use --url to run the command on a service elsewhere`
+        ? `${name} is missing, and this folder (${process.cwd()}) has no ${file}: "postern dev" creates one. Otherwise set POSTERN_DATABASE_URL and ${name} (--env-file FILE reads them from a file), or use --url to run the command on a service elsewhere`
         : `${name}: cannot read ${file}: ${sameRing}`,
     )
     return null

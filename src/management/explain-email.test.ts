@@ -62,7 +62,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'cancelled', reason: 'reserved_domain' },
-    'Not sent: the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.',
+    'Not sent: the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. Use an address of your own.',
   ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [down] },

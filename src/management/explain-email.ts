@@ -104,7 +104,7 @@ function explainCancelling(reason: EmailRecord['reason']): string {
   if (reason === 'by_operator') return 'an operator cancelled it.'
   if (reason === 'superseded') return 'a newer email with the same kind of link replaced it.'
   if (reason === 'reserved_domain')
-    return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.'
+    return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. Use an address of your own.'
   return `its app was deleted, or disabled or suspended for ${heldDays} days.`
 }
 

@@ -46,7 +46,7 @@ const lines: {
       ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
       : {
           level: 'error',
-          text: `the relay is unavailable; mail waits until it answers, its link expires, or ${retryForHours} hours have passed`,
+          text: `the relay is unavailable; mail waits until it is available again, its link expires, or ${retryForHours} hours have passed`,
           fields: { relay, reason },
         },
   backpressure_changed: ({ kind, active }) => ({

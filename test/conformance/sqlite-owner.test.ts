@@ -1,6 +1,8 @@
 /** SQLite alone: commands that another user than the owner of the database file runs. */
 import assert from 'node:assert/strict'
-import { chownSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
@@ -38,4 +40,28 @@ test('another user than the file’s owner is refused', {
   const absent = { ...own, POSTERN_DATABASE_URL: `sqlite:${join(folder, 'new.db')}` }
   for (const args of [['restore', file], ['migrate']]) await isRefused(absent, args)
   assert.match((await postern(absent, ['app', 'list'])).err, /there is no Postern database/)
+})
+
+test('the service does not start on a database that it may not write, and says whose it is', {
+  skip: process.getuid?.() !== 0 && 'skipped: needs root',
+}, async (t) => {
+  const folder = temporaryFolder(t)
+  const path = join(folder, 'postern.db')
+  const own = { POSTERN_DATABASE_URL: `sqlite:${path}`, POSTERN_SECRET_KEYS: newSecretKey('k1') }
+  await posternJson(own, ['migrate'])
+  chmodSync(path, 0o644)
+  chmodSync(folder, 0o777)
+  const serve = async () => {
+    const [node = '', program = ''] = [process.execPath, join(import.meta.dirname, '../../bin/postern.js')]
+    const env = { ...own, POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', PATH: process.env.PATH }
+    const child = spawn('setpriv', ['--reuid=12345', '--clear-groups', node, program, 'serve'], { env })
+    const [chunks, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')])
+    return { code, err: Buffer.concat(chunks).toString() }
+  }
+  const { code, err } = await serve()
+  assert.equal(code, 1)
+  assert.match(
+    err,
+    /^postern: user 12345 may not write the database .*which belongs to user 0: run the service/,
+  )
 })

@@ -93,7 +93,7 @@ test('the counts of one app are read without those of others', async (t) => {
   for (const name of ['readUsageToday', 'readReportedUsage'] as const) {
     connection.executions = []
     performRead(targetOf(connection), { name, args: [[app]] })
-    const steps = connection.executions.reduce((sum, each) => sum + each.steps, 0)
+    const steps = connection.executions.reduce((sum, execution) => sum + execution.steps, 0)
     assert.ok(steps < 500, `${name}: ${steps}`)
   }
 })

@@ -1,6 +1,6 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted } from '../../domain/counts.ts'
-import { withAdvice } from '../../domain/delivery/relay-advice.ts'
+import { isReply, withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { dayMs, describeDuration } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
@@ -89,11 +89,15 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
     const since = failing.map((view) => Date.parse(view.since)).sort()[0] ?? situation.nowMs
     const from = workers.length > 1 ? ` (seen from ${failing.map(({ machine }) => machine).join(', ')})` : ''
     const clock = `${new Date(since).toISOString().slice(11, 19)}Z`
-    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}, since ${clock}: ${withAdvice(failing[0]?.reason ?? '')}`
+    const reason = failing[0]?.reason ?? ''
+    const fault = isReply(reason) ? 'has refused mail' : 'has not answered'
+    return `${name}${from} ${fault} for ${describeDuration(situation.nowMs - since)}, since ${clock}: ${withAdvice(reason)}`
   }
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
     const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''
-    const message = `No relay answers, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay answers.`
+    const isRefused = down.every(({ failing }) => isReply(failing[0]?.reason ?? ''))
+    const fault = isRefused ? 'takes mail' : 'answers'
+    const message = `No relay ${fault}, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay ${fault}.`
     return [{ kind: 'no_relay', message }]
   }
   if (seen.length > 0 && seen.every(({ tried }) => !tried) && countWaiting(situation) > 0)

@@ -1,7 +1,7 @@
 /** Finds what was wrong lately and is over: pure, from counts by the minute and from the processes. */
 import { appMinutesKept } from '../../domain/bounds.ts'
 import { counted } from '../../domain/counts.ts'
-import { withAdvice } from '../../domain/delivery/relay-advice.ts'
+import { isReply, withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import type { NodeResource } from '../resources.ts'
@@ -74,7 +74,9 @@ function findOutages({ nodes, nowMs, minutes }: Past): Earlier[] {
       const span = { from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }
       if (span.until < nowMs - appMinutesKept * minuteMs) return []
       const lasted = describeDuration(span.until - span.from)
-      const what = `The relay ${name} did not answer for ${lasted}: ${withAdvice(lastOutage.reason.replace(/\.$/, ''))}.`
+      const reason = lastOutage.reason.replace(/\.$/, '')
+      const fault = isReply(reason) ? 'refused mail' : 'did not answer'
+      const what = `The relay ${name} ${fault} for ${lasted}: ${withAdvice(reason)}.`
       return [{ what, span }]
     }),
   )

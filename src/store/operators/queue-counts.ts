@@ -63,7 +63,7 @@ function* readUsage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
 
 function* readUsageToday(context: ScriptContext, apps: readonly AppId[] | null): Script<UsageByApp> {
   const { nowMs, prefix } = context
-  const scope = toScope(context, apps)
+  const scope = whereApps(context, apps)
   const rows = yield {
     text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
       where day = $1 ${scope.where('$2')} group by app_id, event`,
@@ -72,8 +72,8 @@ function* readUsageToday(context: ScriptContext, apps: readonly AppId[] | null):
   return toUsageByApp(rows)
 }
 
-/** The rows of others may be many. */
-const toScope = ({ dialect }: ScriptContext, apps: readonly AppId[] | null) => ({
+/** Limits a query to some apps, so that it does not read the rows of others. */
+const whereApps = ({ dialect }: ScriptContext, apps: readonly AppId[] | null) => ({
   where: (placeholder: string) =>
     apps === null ? '' : `and app_id ${dialect.isIn(dialect.elements(placeholder))}`,
   values: apps === null ? [] : [JSON.stringify(apps)],
@@ -82,7 +82,7 @@ const toScope = ({ dialect }: ScriptContext, apps: readonly AppId[] | null) => (
 /** The days stand in a list, because SQLite reads the whole table for a range of them. */
 function* readReportedUsage(context: ScriptContext, apps: readonly AppId[] | null): Script<UsageByApp> {
   const { nowMs, prefix } = context
-  const scope = toScope(context, apps)
+  const scope = whereApps(context, apps)
   const today = Math.floor(nowMs / dayMs)
   const days = Array.from({ length: reportedDays }, (_, ago) => today - ago)
   const rows = yield {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import pg from 'pg'
+import { withAdvice } from '../../../domain/delivery/relay-advice.ts'
 import type { DatabaseHost, PostgresAddress } from '../../database-address.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { within } from './deadline.ts'
@@ -43,7 +44,7 @@ async function dial(address: PostgresAddress, host: DatabaseHost, endMs: number)
   } catch (error) {
     socket.destroy()
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StoreUnavailable(`${host.host}:${host.port}: ${reason}`, { cause: error })
+    throw new StoreUnavailable(`${host.host}:${host.port}: ${withAdvice(reason)}`, { cause: error })
   }
 }
 
