@@ -159,6 +159,24 @@ test('without a quoted code the Status names the cause', () => {
 
 const withCause = (finding: Finding) => (finding.kind === 'bounced' ? [finding.cause, finding.permanent] : [])
 
+test('without a diagnosis the reply comes from the text, and proves nothing about a mailbox', () => {
+  const said = 'gone@example.org: 550 5.1.1 <gone@example.org>: User unknown'
+  const text = read('opensmtpd').replace('recipients.\n', `recipients.\n\n${said}\n`)
+  const finding = judge(text)
+  assert.deepEqual(withCause(finding), ['no_mailbox', true])
+  assert.ok(finding.kind === 'bounced')
+  assert.deepEqual([finding.about, finding.reply.code], ['unknown', 550])
+  assert.doesNotMatch(finding.reply.text, /gone@/)
+  // The fields themselves, and a code in them, are no prose; a diagnosis or a Status that says something wins.
+  assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 acme'))), [
+    'unknown',
+    true,
+  ])
+  assert.deepEqual(withCause(judge(text.replace('Status: 5.0.0', 'Status: 5.2.2'))), ['mailbox_full', true])
+  const diagnosed = text.replace('Status: 5.0.0', 'Status: 5.0.0\nDiagnostic-Code: smtp; 552 5.2.2 full')
+  assert.deepEqual(withCause(judge(diagnosed)), ['mailbox_full', true])
+})
+
 test('types of complaints in any case; the field of Outlook.com counts from its sender alone', () => {
   assert.equal(judge(read('abuse').replace('abuse\n', 'Fraud\n')).kind, 'complained')
   assert.equal(judge(read('jmrp').replace('staff@hotmail.com', 'ada@example.com')).kind, 'other')

@@ -8,8 +8,8 @@ import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
-import { readProse } from './report-prose.ts'
-import { type Action, type Row, readRow } from './report-rows.ts'
+import { findQuotedReply, readProse } from './report-prose.ts'
+import { type Action, judgeReply, type Row, readRow } from './report-rows.ts'
 
 type ReportKind = FeedbackKind | 'other'
 
@@ -45,7 +45,7 @@ export function readReport(bytes: Buffer, envelopeRecipient: string | null): Rep
   const references = readReferences(bytes, envelopeRecipient)
   const blocks = readBlocks(text)
   const addresses = findAddresses(blocks)
-  const rows = readRows(blocks, addresses)
+  const rows = readRows(blocks, addresses).map((row) => explainRow(row, plain, addresses))
   if (rows.length > 0) return { references, kind: kindOf(rows), form: 'fields', rows }
   const complaint = readComplaint(blocks)
   if (complaint !== null) return { references, kind: complaint, form: 'fields', rows }
@@ -78,6 +78,18 @@ function readRows(blocks: readonly Fields[], addresses: readonly string[]): Row[
     if (row !== null) rows.push(row)
   }
   return rows
+}
+
+/**
+ * OpenSMTPD writes no diagnosis, and `5.0.0` for everything: the reply is in its text. As in every prose, it
+ * proves nothing about a mailbox, so the row loses its addresses.
+ */
+function explainRow(row: Row, text: string, addresses: readonly string[]): Row {
+  if (row.reply.text !== '' || !(row.status ?? 'x.0.0').endsWith('.0.0')) return row
+  const quoted = findQuotedReply(text)
+  if (quoted === null) return row
+  const judged = judgeReply(quoted, { status: null, addresses: [...addresses, ...listAddresses(quoted)] })
+  return { ...row, finalRecipient: null, originalRecipient: null, ...judged }
 }
 
 const kindOf = (rows: readonly Row[]): ReportKind => {

@@ -51,6 +51,18 @@ export function readProse(header: Fields, text: string, addresses: readonly stri
   ]
 }
 
+/** Where the fields of a report begin. */
+const fields = /^(?:reporting-mta|final-recipient|original-envelope-id):|^content-type: *message\//i
+
+/** The reply that the text in front of the fields quotes; null if it quotes none. */
+export function findQuotedReply(text: string): string | null {
+  const lines = readBody(text)
+  const end = lines.findIndex((line) => fields.test(line))
+  const prose = end < 0 ? lines : lines.slice(0, end)
+  const at = prose.findIndex((line) => readSaid(line).code !== null)
+  return at < 0 ? null : readParagraph(prose, at)
+}
+
 const inLowerCase = (header: Fields, name: string): string => (header.get(name) ?? '').toLowerCase()
 
 /** Vacation replies may have a null sender too; but some mail systems call their reports replies. */
