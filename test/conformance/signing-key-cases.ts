@@ -4,7 +4,7 @@ import { createPublicKey } from 'node:crypto'
 import { type SigningAlgorithm, signingKeysMax } from '../../src/domain/delivery/signing-key.ts'
 import { makeSigningKey, openSigningKey, resealSigningKeys } from '../../src/store/crypto/signing-key.ts'
 import type { SigningKeyRecord } from '../../src/store/signing-key-store.ts'
-import type { Store } from '../../src/store/store.ts'
+import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -120,6 +120,15 @@ export function signingKeys(it: It): void {
     }
     await resealSigningKeys([...fresh, ...old], rotated)
     assert.deepEqual(await rotated.listSigningKeys(null), stored, 'sealed once')
+    // A store that fails must not be taken for a key that the ring cannot open.
+    const resealSigningKey = () => Promise.reject(new StoreUnavailable('the disk is full'))
+    await assert.rejects(
+      resealSigningKeys([...newRing('newest'), ...fresh, ...old], {
+        listSigningKeys: (domain) => rotated.listSigningKeys(domain),
+        resealSigningKey,
+      }),
+      StoreUnavailable,
+    )
     const closed = await resealSigningKeys(newRing('stranger'), rotated)
     assert.deepEqual(closed.map(({ selector }) => selector).toSorted(), ['e', 'r'])
     assert.deepEqual(await rotated.listSigningKeys(null), stored)

@@ -34,9 +34,21 @@ const makeKeyPair = (
 ): Promise<{ readonly privateKey: KeyObject; readonly publicKey: KeyObject }> =>
   algorithm === 'rsa' ? generate('rsa', { modulusLength: rsaBits }) : generate('ed25519')
 
+const unsealPem = (ring: KeyRing, { sealed, ...named }: Sealed): string =>
+  unseal(ring, toContext(named), Buffer.from(sealed, 'base64url'))
+
 /** @throws {KeyMissing} if the ring lacks the key that sealed it; another error if it was altered */
-export const openSigningKey = (ring: KeyRing, { sealed, ...named }: Sealed): KeyObject =>
-  createPrivateKey(unseal(ring, toContext(named), Buffer.from(sealed, 'base64url')))
+export const openSigningKey = (ring: KeyRing, key: Sealed): KeyObject =>
+  createPrivateKey(unsealPem(ring, key))
+
+/** Null if the ring cannot open it. */
+function openPem(ring: KeyRing, key: Sealed): string | null {
+  try {
+    return unsealPem(ring, key)
+  } catch {
+    return null
+  }
+}
 
 /**
  * Seals all keys with the first key of the ring, so that the others can be removed from it. Returns those
@@ -49,13 +61,10 @@ export async function resealSigningKeys(
   const closed: SigningKeyRecord[] = []
   for (const key of await store.listSigningKeys(null)) {
     const sealed = Buffer.from(key.sealed, 'base64url')
-    try {
-      const pem = unseal(ring, toContext(key), sealed)
-      if (sealingKeyId(sealed) === ring[0].id) continue
+    const pem = openPem(ring, key)
+    if (pem === null) closed.push(key)
+    else if (sealingKeyId(sealed) !== ring[0].id)
       await store.resealSigningKey(key, seal(ring, toContext(key), pem).toString('base64url'))
-    } catch {
-      closed.push(key)
-    }
   }
   return closed
 }
