@@ -42,7 +42,7 @@ export type SqliteOptions = {
 const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
   ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'findReported', 'readQueueGauge'] as const),
-  ...(['findSigningKeys', 'listHookSecrets', 'listDueWebhooks'] as const),
+  ...(['findSigningKeys', 'listHookSecrets'] as const),
 ])
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */
