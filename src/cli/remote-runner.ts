@@ -1,6 +1,6 @@
 /** Runs operations over HTTP, by the management API of another process. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isLoopback } from '../config/listeners.ts'
+import { isLoopback } from '../domain/client-network.ts'
 import { toPrintableLine } from '../domain/controls.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
 import type { Issue } from '../domain/request/rejection.ts'

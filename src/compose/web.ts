@@ -1,7 +1,7 @@
 /** The listeners. */
 
 import type { FastifyInstance } from 'fastify'
-import { isLoopback } from '../config/listeners.ts'
+import { isLoopback } from '../domain/client-network.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'

@@ -90,6 +90,12 @@ test('what is missing or unsafe of a provider is named, and its secret is not re
   for (const name of ['CLIENT_ID', 'CLIENT_SECRET', 'ROLES'])
     assert.match(missing, new RegExp(`POSTERN_OIDC_${name} is missing`))
   assert.match(faults({ ...oidc, POSTERN_OIDC_ISSUER: 'http://id.example.com' }), /must be the https address/)
+  for (const host of ['localhost', '127.0.0.2', '[::1]'])
+    assert.equal(
+      parse({ ...oidc, POSTERN_OIDC_ISSUER: `http://${host}:8080/realm` }).oidc?.claim,
+      'roles',
+      host,
+    )
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins=root' }), /"admins=root" must look like/)
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins' }), /"admins" must look like/)
   for (const rule of ['team=operator:', 'team=operator:acme:shop'])

@@ -7,11 +7,12 @@
  * Several hosts form one cluster, whose writable server is used. TLS with a verified certificate is
  * the default for every host except loopback and socket folders.
  */
+import { isLoopback } from '../domain/client-network.ts'
 import type { DatabaseAddress, DatabaseHost, PostgresAddress } from '../store/database-address.ts'
 import { decodePercent, urlEscapes } from './reader.ts'
 
 const options = ['host', 'schema', 'sslmode', 'sslrootcert', 'target_session_attrs']
-const local = /^(localhost|127(?:\.\d+){3}|::1|\/.*)$/
+const isLocal = (host: string): boolean => isLoopback(host) || host.startsWith('/')
 
 /** The address, or what is wrong with it. The fault never repeats the text, which may hold a password. */
 export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fault: string } {
@@ -64,7 +65,7 @@ function parseTls(
   const ca = query.get('sslrootcert')
   const mode =
     query.get('sslmode') ??
-    (ca === null && hosts.every(({ host }) => local.test(host)) ? 'disable' : 'verify-full')
+    (ca === null && hosts.every(({ host }) => isLocal(host)) ? 'disable' : 'verify-full')
   if (mode === 'disable') return null
   // An unverified certificate proves nothing, so "require" means "verify-full".
   if (mode === 'verify-full' || mode === 'require') return { ca }

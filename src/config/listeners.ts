@@ -1,5 +1,7 @@
 /** Where Postern listens, and how hosted links reach it. */
+
 import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
+import { isLoopback } from '../domain/client-network.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import type { Reader } from './reader.ts'
 
@@ -20,8 +22,6 @@ export type ListenersConfig = {
   /** Whether pages answer under the names of this machine (localhost) too. */
   readonly consoleIsLocal: boolean
 }
-
-export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)
 
 /** https, or http on this machine. */
 export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>

@@ -1,4 +1,5 @@
 /** The OpenID provider by which people sign in to the console, and what their groups may do. */
+import { isLoopback } from '../domain/client-network.ts'
 import { roles } from '../domain/operator/management-token.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import type { Reader } from './reader.ts'
@@ -17,7 +18,7 @@ export function readOidc(reader: Reader): OidcSettings | null {
   const issuer = text(names.issuer, '')
   if (issuer === '' || mode !== 'serve') return null
   const url = URL.parse(issuer)
-  const isLocal = url?.protocol === 'http:' && /^(localhost|127\.0\.0\.1)$/.test(url.hostname)
+  const isLocal = url?.protocol === 'http:' && isLoopback(url.hostname)
   if (url === null || !(url.protocol === 'https:' || isLocal) || url.search !== '')
     fault(`${names.issuer} must be the https address that the provider documents as its issuer`)
   const clientId = required(names.clientId, 'the id that the provider gave to Postern')

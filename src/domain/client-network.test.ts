@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
 import { test } from 'node:test'
-import { isPrivateNetwork, listNetworks, toClientAddress } from './client-network.ts'
+import { isLoopback, isPrivateNetwork, listNetworks, toClientAddress } from './client-network.ts'
 
 const names = (text: string) => listNetworks(text).map(({ name }) => name)
 
@@ -138,4 +138,11 @@ test('this machine and private networks are private; what only contains such an 
     ...['2002:7f00:1::1', '2002:a00:1::1', '64:ff9b::127.0.0.1', '2001:0:1:2:3:4:80ff:fffe', '::127.0.0.1'],
   ]
   for (const address of others) assert.equal(isPrivateNetwork(address), false, address)
+})
+
+test('this machine has one set of names and addresses', () => {
+  for (const host of ['localhost', '127.0.0.1', '127.0.0.2', '127.255.255.254', '::1', '[::1]'])
+    assert.equal(isLoopback(host), true, host)
+  for (const host of ['localhost.test', '127.0.0.1.test', '128.0.0.1', '::2', '', '0.0.0.0', 'x127.0.0.1'])
+    assert.equal(isLoopback(host), false, host)
 })

@@ -92,3 +92,6 @@ function readAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   // In hexadecimal digits: `::192.0.2.7` is not `::ffff:192.0.2.7`, for which ipaddr.js takes it.
   return ipaddr.process(new URL(url).hostname.slice(1, -1))
 }
+
+/** Whether a host of a URL, or an address, is this machine. */
+export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)

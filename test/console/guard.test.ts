@@ -62,6 +62,7 @@ test('pages answer under the names of the console alone: rebinding is refused', 
     `postern.localhost:${port}`,
     'postern.localhost',
     `[::1]:${port}`,
+    `127.0.0.2:${port}`,
   ])
     assert.equal(await statusWith('GET', '/', { host }), 200, host)
   for (const host of [

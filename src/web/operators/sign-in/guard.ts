@@ -5,6 +5,7 @@
  * is another port or a sibling domain.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isLoopback } from '../../../domain/client-network.ts'
 import { sendError } from '../../http/listener.ts'
 
 /** How browsers reach the console. */
@@ -15,13 +16,17 @@ export type ConsoleAddress = {
   readonly isLocal: boolean
 }
 
-const localHost = /^(?:localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
+/** @param host of a request, with or without a port */
+function isOwnHost(host: string): boolean {
+  const name = host.replace(/:\d+$/, '')
+  return isLoopback(name) || /^[a-z0-9-]+\.localhost$/.test(name)
+}
 
 /** The origin by which a request reaches the console; null if the Host is no name of it. */
 export function findOrigin({ url, isLocal }: ConsoleAddress, host: string | undefined): string | null {
   if (host === undefined) return null
   if (host === new URL(url).host) return url
-  return isLocal && localHost.test(host) ? `http://${host}` : null
+  return isLocal && isOwnHost(host) ? `http://${host}` : null
 }
 
 const isReading = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD'

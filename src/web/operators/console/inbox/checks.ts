@@ -1,5 +1,6 @@
 /** Checks of a captured email, as mail programs see it: size, images, link, text part. */
 import type { CapturedEmail } from '../../../../delivery/relay/capture-relay.ts'
+import { isLoopback } from '../../../../domain/client-network.ts'
 import type { Html } from '../../../../templates/html.ts'
 import { mark, section, table } from '../parts.ts'
 
@@ -13,7 +14,7 @@ function checkEmail({ html: page, text, url }: Pick<CapturedEmail, 'html' | 'tex
   const images = [...page.matchAll(/<img\b[^>]*>/g)].map(([tag]) => tag)
   const withoutAlt = images.filter((tag) => !/\balt="[^"]/.test(tag)).length
   const insecure = images.filter((tag) => !/\bsrc="https:/.test(tag)).length
-  const isLocal = /^https?:\/\/(?:localhost|127\.0\.0\.1)[:/]/.test(url)
+  const isLocal = /^https?:/.test(url) && isLoopback(new URL(url).hostname)
   return [
     {
       name: 'Size',
