@@ -108,7 +108,7 @@ const afterCreate = ({ id }: KeyResource, app: string): string =>
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
   POSTERN_BASE_URL=the address of the API, e.g. http://127.0.0.1:4020
-and to see a first email: postern send-test you@example.com --app ${app}`
+and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`
 
 async function replace(
   deps: CliDeps,

@@ -50,7 +50,7 @@ test('a code that is the token of the link comes first, with a button to where i
   )
   assert.match(text, /Enter this code to sign in to Acme:\n246813\n\nOpen Acme\nhttps:/)
   assert.match(text, /The code expires in 15 minutes/)
-  assert.match(readPreheader(html), /^Enter this code to sign in to Acme:/)
+  assert.match(readPreheader(html), /^Enter this code to sign in to Acme(?!:)/)
   assert.ok(html.indexOf('<span>246</span>') < html.indexOf('Open Acme'))
   assert.match(text, /Nobody from Acme will ask you for it/)
   for (const part of [html, text]) assert.doesNotMatch(part, /Press the button/)
@@ -90,7 +90,7 @@ test('without the setting, a code of any kind is ignored, and the answer says so
   const invitation = { type: 'organisation_invite', organisationName: 'Acme', code: '246813' }
   assert.equal((await post(invitation, own)).status, 202)
   const email = await receive({ code: '246813' }, plain.key)
-  assert.doesNotMatch(email.text + email.html, /246813|<span/)
+  assert.doesNotMatch(email.text + email.html, /246813|ui-monospace/)
 })
 
 test('a replay says it too, and a change of the setting holds for the next request', async () => {

@@ -281,7 +281,7 @@ test('a change of address asks its owner to agree, and the new one to confirm', 
     'Confirm your email address for Acme',
   ])
   const agree = both.find(({ subject }) => subject.startsWith('Confirm the change'))
-  assert.match(agree?.text ?? '', /do not agree, and change your password/)
+  assert.match(agree?.text ?? '', /do not approve it, and change your password/)
   const page = await fetch((agree?.url ?? '').replace('https://links.acme.test', service.urls.links ?? ''))
   assert.match(await page.text(), /<h1>Confirm the change of your address<\/h1>/)
 })

@@ -55,7 +55,7 @@ test('after each command the next one is named', async () => {
   assert.match(key.out, /^pst_\w+\n/)
   assert.match(
     key.out,
-    /POSTERN_DELIVERY_KEY[\s\S]*POSTERN_BASE_URL[\s\S]*postern send-test you@example\.com --app next/,
+    /POSTERN_DELIVERY_KEY[\s\S]*POSTERN_BASE_URL[\s\S]*postern send-test YOUR@ADDRESS --app next/,
   )
 })
 
@@ -134,7 +134,7 @@ test('a percent sign in the SMTP password is part of the password', onlyHere, as
 
 test('a command on the default database says so', onlyHere, async (t) => {
   const ran = await postern({}, ['app', 'list'], { cwd: temporaryFolder(t) })
-  assert.match(ran.err, /POSTERN_SECRET_KEYS is missing, and there is no/)
+  assert.match(ran.err, /POSTERN_SECRET_KEYS is missing, and this folder \(.+\) has no/)
   const folder = temporaryFolder(t)
   mkdirSync(join(folder, 'data'))
   const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }

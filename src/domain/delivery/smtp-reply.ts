@@ -60,7 +60,7 @@ function refusesAccount({ code, enhanced, text }: Reply, host: string): boolean 
 /** By these words a relay repeats the reply of a receiver, or of a check of SPF. */
 const quotes = /\bsaid\b|in reply to|\bcall(?:back|out|ed)\b|\bverif|\bresponse\b|\bSPF\b/i
 
-/** Whether a reply is about EHLO: as a word, not in a domain (helo.com), and not as the words of a receiver. */
+/** Whether a reply is about EHLO: the word by itself, not in a domain (helo.com), nor quoted. */
 export const namesGreeting = (text: string): boolean =>
   /(?<![\w.@-])(?:EHLO|HELO)(?![.-]\w|[\w=])/i.test(text) && !quotes.test(text)
 
