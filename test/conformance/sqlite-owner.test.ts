@@ -54,7 +54,7 @@ test('the service does not start on a database that it may not write, and says w
   const serve = async () => {
     const [node = '', program = ''] = [process.execPath, join(import.meta.dirname, '../../bin/postern.js')]
     const env = { ...own, POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', PATH: process.env.PATH }
-    const child = spawn('setpriv', ['--reuid=12345', '--clear-groups', node, program, 'serve'], { env })
+    const child = spawn(node, [program, 'serve'], { env, uid: 12_345, gid: 12_345 })
     const [chunks, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')])
     return { code, err: Buffer.concat(chunks).toString() }
   }

@@ -65,8 +65,8 @@ export const namesGreeting = (text: string): boolean =>
   /(?<![\w.@-])(?:EHLO|HELO)(?![.-]\w|[\w=])/i.test(text) && !quotes.test(text)
 
 /**
- * Whether the relay refuses the name in EHLO. Postfix reports this only at RCPT by default. After DATA, the text
- * may quote the receiver, which judges the relay's own name.
+ * Whether the relay refuses the name in EHLO. Postfix reports this only at RCPT by default. After DATA, the
+ * text may quote the receiver, which judges the relay's own name.
  */
 const refusesGreeting = ({ stage, reply: { code, text } }: SmtpFailure): boolean =>
   stage !== 'handed-over' && code !== null && namesGreeting(text)

@@ -15,5 +15,5 @@ export function readTags(text: string): ReadonlyMap<string, string> | null {
   return tags
 }
 
-/** Not by `trim`, which takes away a no-break space, too: receivers keep it, and do not know the tag behind it. */
+/** Not by `trim`, which also takes a no-break space: for receivers that is a part of the next name. */
 const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+/, '').replace(/[ \t\r\n]+$/, '')
