@@ -167,7 +167,7 @@ test('without a diagnosis the reply comes from the text, and proves nothing abou
   assert.ok(finding.kind === 'bounced')
   assert.deepEqual([finding.about, finding.reply.code], ['unknown', 550])
   assert.doesNotMatch(finding.reply.text, /gone@/)
-  // The fields themselves, and a code in them, are no prose; a diagnosis or a Status that says something wins.
+  // The fields are no prose. A diagnosis, or a Status that says something, wins.
   assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 acme'))), [
     'unknown',
     true,
