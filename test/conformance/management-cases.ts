@@ -9,6 +9,7 @@ import type { Store } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
+import { repeat } from '../support/wait.ts'
 import { claim, day, deferred, delivered, type It, newKey, newSender, request, updateApp } from './subject.ts'
 
 const keyOf = (name: string | null, expiresAt: number | null = null) => ({
@@ -256,7 +257,7 @@ export function management(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     const first = await store.enqueue(request(store, rare, { to: 'rare@x.org' }))
     assert.ok(first.kind === 'queued')
-    await Promise.all(Array.from({ length: scanMax + 50 }, () => store.enqueue(request(store, busy))))
+    await repeat(scanMax + 50, () => store.enqueue(request(store, busy)))
     const ofRare = await listEmails(store, { app: rare.app.id, limit: 9 })
     assert.deepEqual(
       ofRare.map(({ state }) => state),
@@ -290,7 +291,7 @@ export function management(it: It): void {
     const { app, keyId } = await newSender(store, 'a')
     const create = (key: ReturnType<typeof keyOf>) => store.createKey({ app: app.id, ...key }, operator)
     const ends = { expiresAt: store.now() + 3_600_000 }
-    await Promise.all(Array.from({ length: keysMax - 1 }, () => create({ ...keyOf(null), ...ends })))
+    await repeat(keysMax - 1, () => create({ ...keyOf(null), ...ends }))
     assert.equal(await create(keyOf('more')), 'too_many')
     const replace = (id: KeyId) =>
       store.replaceKey(id, { ...keyOf(null), oldExpiresAt: store.now() + 60_000 }, operator)

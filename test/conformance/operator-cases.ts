@@ -9,6 +9,7 @@ import type { EmailRecord } from '../../src/store/operator-store.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
+import { repeat } from '../support/wait.ts'
 import {
   claim,
   day,
@@ -149,7 +150,7 @@ export function operators(it: It): void {
     const sender = await newSender(store, 'a', { keyPerMinute: 1_000_000 })
     for (let n = 0; n < 3; n++) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
-    await Promise.all(Array.from({ length: stepMax }, () => store.enqueue(request(store, sender))))
+    await repeat(stepMax, () => store.enqueue(request(store, sender)))
     const first = await store.retryDeferred(null, null, operator)
     assert.equal(first.retried, 3)
     assert.ok(first.next !== null)

@@ -8,6 +8,7 @@ import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { atEnd } from '../support/temporary.ts'
+import { repeat } from '../support/wait.ts'
 import { claim, day, deferred, delivered, type It, kinds, newSender, request } from './subject.ts'
 
 export function queue(it: It): void {
@@ -311,7 +312,7 @@ async function waitAsSuspects(store: Store, advance: (byMs: number) => void): Pr
 export function fairness(it: It): void {
   it('row 35: one app’s flood does not stand before another’s email', async (_t, { store }) => {
     const [flood, small] = [await newSender(store, 'a'), await newSender(store, 'b')]
-    await Promise.all(Array.from({ length: 200 }, () => store.enqueue(request(store, flood))))
+    await repeat(200, () => store.enqueue(request(store, flood)))
     await store.enqueue(request(store, small))
     const claims = await claim(store, 10)
     assert.equal(claims.filter((held) => held.appId === small.app.id).length, 1)
@@ -412,7 +413,7 @@ export function fairness(it: It): void {
     store,
   }) => {
     const sender = await newSender(store, 'a')
-    await Promise.all(Array.from({ length: 1200 }, () => store.enqueue(request(store, sender))))
+    await repeat(1200, () => store.enqueue(request(store, sender)))
     const [arrives, waits, ...others] = await claim(store, 4)
     assert.ok(arrives && waits)
     await store.recordOutcome(waits, deferred(3_600_000))

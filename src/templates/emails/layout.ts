@@ -82,8 +82,8 @@ export function renderHtml(frame: Frame): string {
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
 <tr><td class="card" align="${start}" style="word-break:${strings.wordBreak};overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
 ${appName(frame)}
-<h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${letter.heading}</h1>
-${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${quoteNames(paragraph, strings)}</p>\n`)}
+<h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${keepHyphens(letter.heading)}</h1>
+${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${keepHyphens(quoteNames(paragraph, strings))}</p>\n`)}
 ${letter.code?.isFirst ? code(frame) : none}${button(frame)}
 ${letter.code?.isFirst === false ? code(frame) : none}${linkAndNotes(frame)}
 </td></tr>
@@ -177,6 +177,9 @@ function supportLine(contact: string, { isolate, support: [before, after] }: Str
 /** Programs that make links take a mark of direction into them, so the contact has a line of its own. */
 const plainSupport = (contact: string, { direction, support: [before, after] }: Strings): string =>
   direction === 'rtl' ? `${before.trimEnd()}\n${contact}${after}` : `${before}${contact}${after}`
+
+/** A line does not end within "e-mail" or "e-post". */
+const keepHyphens = (text: string): string => text.replace(/\b(e)-(?=\p{L})/giu, '$1-\u2060')
 
 /** A duration and a date are not broken over two lines. */
 function keepTogether(sentence: string, parts: readonly string[]): Html {

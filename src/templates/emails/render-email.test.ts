@@ -189,6 +189,15 @@ test('a duration and a date stay in one line, and Korean breaks between words', 
   assert.match(render({ content: { ...content, locale: 'ko' } }).html, /word-break:keep-all/)
 })
 
+test('no line ends within "e-mail"', () => {
+  const { html, subject, text } = render({
+    type: 'email_verification',
+    content: { ...content, locale: 'sv' },
+  })
+  assert.match(html, /<h1[^>]*>Bekräfta din e-\u2060post/)
+  assert.doesNotMatch(subject + text, /\u2060/)
+})
+
 test('American readers get their spelling and their clock', () => {
   const { html, subject } = render({
     type: 'organisation_invite',

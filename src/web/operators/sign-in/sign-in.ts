@@ -4,6 +4,7 @@
  * fills it in, and only the press of the button uses it, so that a link preview uses up none.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseSignInCode } from '../../../domain/operator/sign-in.ts'
 import type { SharedRead } from '../../../management/shared-read.ts'
@@ -58,11 +59,16 @@ function newLimiter({ isProxy }: SignInDeps): OnRequest {
   return async (request, reply) => (mayBegin(request) ? undefined : sendTooMany(reply))
 }
 
-const sendTooMany = (reply: FastifyReply): FastifyReply =>
-  sendError(reply, 429, {
+/** Answering a program that asks again at once would use up the processor. */
+const refusedAfterMs = 100
+
+async function sendTooMany(reply: FastifyReply): Promise<FastifyReply> {
+  await sleep(refusedAfterMs)
+  return sendError(reply, 429, {
     code: 'too_many_requests',
     message: 'Too many attempts to sign in. Try again in a minute.',
   })
+}
 
 export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
   const mayTryUnknown = newClientRates({ ...unknownCodes, isProxy: deps.isProxy })
