@@ -462,7 +462,10 @@ test('docs/management.md as a new user follows it, line by line', async (t) => {
   const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
   const script = join(temporaryFolder(t), 'script.sh')
   const postern = `postern() { ${command.map((word) => `'${word}'`).join(' ')} "$@"; }`
-  const lines = blocks.join('\necho\n').replace('http://127.0.0.1:4022', server.console)
+  const lines = blocks
+    .join('\necho\n')
+    .replace('http://127.0.0.1:4022', server.console)
+    .replaceAll('YOUR@ADDRESS', 'you@example.com')
   writeFileSync(
     script,
     `set -euo pipefail\n${postern}\n${lines.replaceAll('curl -sS', 'curl -sS --fail-with-body')}`,
