@@ -55,7 +55,7 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
   const size = await page.frames().at(-1)?.evaluate("getComputedStyle(document.querySelector('h1')).fontSize")
   assert.equal(size, '24px', 'styles apply')
   for (const [tab, expected] of [
-    ['Text', /Press the button/],
+    ['Text', /Open the link/],
     ['Headers', /Message-ID: <em_/],
     ['Raw', /multipart\/alternative/],
   ] as const) {

@@ -84,7 +84,7 @@ async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: st
       receivedAt,
       seen,
     }) => html`<li class="${seen ? '' : 'unread'}"><a href="/inbox/${id}"${id === email?.id ? html` aria-current="true"` : none}>
-<span class="to">${to}</span><bdi class="subject">${subject}</bdi>
+<span class="to">${to}</span><span class="subject"><bdi>${subject}</bdi></span>
 <span class="soft">${app} · ${nameEmailType(type)} · ${age(iso(receivedAt), now)}</span></a></li>
 `,
   )
