@@ -121,3 +121,21 @@ test('a DMARC record is to be published where DNS has none, and nowhere else', a
   assert.equal(await publish('v=DMARC1; p=reject; t=y; rua=mailto:d@acme.test'), undefined)
   assert.equal(await publish(null), undefined, 'DNS did not answer')
 })
+
+test('a record at a name with the domain twice is named, and a wildcard is not taken for one', async () => {
+  const twice = { 'TXT _dmarc.acme.test.acme.test': 'v=DMARC1; p=none' }
+  const { dmarc } = await check({ ...noDmarc, ...twice })
+  assert.match(
+    dmarc?.message ?? '',
+    /There is one at _dmarc\.acme\.test\.acme\.test: your provider adds acme\.test/,
+  )
+  const wildcard = { 'TXT _postern-unused._dmarc.acme.test.acme.test': 'v=DMARC1; p=none' }
+  const lines = await check({ ...noDmarc, ...twice, ...wildcard })
+  assert.doesNotMatch(lines.dmarc?.message ?? '', /There is one/)
+})
+
+test('a second record is not proposed beside one that receivers do not recognize', async () => {
+  const lines = await check({ 'TXT acme.test': 'spf1 mx', 'TXT _dmarc.acme.test': 'p=none' })
+  assert.deepEqual([lines.spf?.publish, lines.dmarc?.publish], [null, null])
+  assert.deepEqual([lines.spf?.found, lines.dmarc?.found], ['spf1 mx', 'p=none'])
+})

@@ -100,6 +100,10 @@ for (const [record, result, message] of [
   ['_dmarc.acme.test. TXT v=DMARC1; p=none', 'fail', /begin with/],
   ['v=spf1 -all', 'warn', /no DMARC record/],
   ['google-site-verification=p', 'warn', /no DMARC record/],
+  ['dmarcian-verification=abc123', 'warn', /no DMARC record/],
+  ['dmarc1-verify=p=none', 'warn', /no DMARC record/],
+  ['v=DMARC1;\u00a0p=reject; rua=mailto:d@acme.test', 'fail', /name=value/],
+  ['v=DMARC1; P=reject; rua=mailto:d@acme.test', 'warn', /no "p="/],
   ['v=DMARC1; p none', 'fail', /name=value/],
 ] as const)
   test(`${record}: ${result}`, async () => {
@@ -136,4 +140,18 @@ test('relaxed alignment compares organisations, strict alignment domains', () =>
   )
   assert.equal(isAligned(from, from, 's'), true)
   assert.equal(isAligned(from, { domain: 'relay.test', organisation: 'relay.test' }, 'r'), false)
+})
+
+test('a text that receivers do not recognize does not hide the record above it', async () => {
+  const org = 'v=DMARC1; p=reject; rua=mailto:d@acme.test'
+  const { policy, verdict } = await walk('mail.acme.test', {
+    'mail.acme.test': '"v=DMARC1; p=none"',
+    'acme.test': org,
+  })
+  assert.equal(policy, 'acme.test')
+  assert.equal(verdict.result, 'warn')
+  assert.match(
+    verdict.message,
+    /do not recognize the text at _dmarc\.mail\.acme\.test, and apply the record of acme\.test/,
+  )
 })

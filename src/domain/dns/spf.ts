@@ -61,6 +61,7 @@ function parseRecord(record: string): readonly Term[] {
   return terms
 }
 
+const shownMax = 60
 const mechanisms = ['a', 'all', 'exists', 'include', 'ip4', 'ip6', 'mx', 'ptr']
 
 /** Terms behind `all`, `redirect=` beside it, and modifiers that were meant as mechanisms (`include=`). */
@@ -72,7 +73,7 @@ function findIgnored(record: string): string | null {
     if (value.length > 0) return mechanisms.includes(name) || (name === 'redirect' && all >= 0)
     return all >= 0 && at > all
   }
-  return texts.find((text, at) => at > 0 && isIgnored(text, at)) ?? null
+  return texts.find((text, at) => at > 0 && isIgnored(text, at))?.slice(0, shownMax) ?? null
 }
 
 export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudgement> {
@@ -94,7 +95,8 @@ const isRecord = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 
 /** A text that was meant as a record, and is none for receivers: in quotes, without `v=`, `v=spf1;`. */
 const resemblesRecord = (text: string): boolean =>
-  /spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6|redirect/i.test(text)
+  /spf ?1|v ?= ?spf/i.test(text) ||
+  (/spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6/i.test(text))
 
 /** The records that led here. */
 type Path = {
