@@ -117,7 +117,7 @@ async function connectOnce(
     await step(connection, (done) => connection.connect(done))
     const { credentials } = address
     if (credentials !== null)
-      await step(connection, (done) => connection.login(toLogin(credentials, token), done))
+      await step(connection, (done) => connection.login(toLogin(credentials, token), done)).catch(nameLogin)
   } catch (error) {
     connection.close()
     const fault = signal.aborted ? timedOut : (error as SmtpError)
@@ -131,6 +131,12 @@ async function connectOnce(
     connection.close()
     throw error
   }
+}
+
+/** Some servers end the connection in place of a reply to a login that they refuse. */
+function nameLogin(error: SmtpError): never {
+  if (error.response !== undefined || error.code === 'ETIMEDOUT') throw error
+  throw Object.assign(error, { message: `${error.message} during the login: check user and password` })
 }
 
 /** A new object: nodemailer writes into it. */
