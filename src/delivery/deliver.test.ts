@@ -112,4 +112,6 @@ test('an email that the relay refuses as a whole waits longer than others do for
     assert.ok(outcome.kind === 'unattempted')
     assert.equal(outcome.waitMs, waitMs, JSON.stringify(script))
   }
+  const { outcome } = await tryAt(t, { rcpt: '535 5.7.8 log in' }, { lifeLeftMs: 20_000 })
+  assert.ok(outcome.kind === 'unattempted' && outcome.waitMs > 5000 && outcome.waitMs <= 10_000)
 })

@@ -71,7 +71,7 @@ export const isLeaseValid = (
 const unavailableWaitMs = 1000
 /**
  * After a relay refused everything in reply to one email: if it was about this email after all, the others
- * are tried before it is again, so that it cannot hold them up.
+ * are tried before it is again, so that it cannot hold them up. At most half of what its link has left.
  */
 const refusedWaitMs = 30_000
 
@@ -108,7 +108,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     relay: null,
     reply: noReply('no relay is available'),
   }
-  let leastWaitMs = unavailableWaitMs
+  let leastWaitMs = 0
   const relays = isReservedDomain(message.to)
     ? deps.relays.filter((relay) => relay.takesReserved)
     : deps.relays
@@ -120,10 +120,11 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     const outcome = toOutcome(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
-    if (submission.kind === 'failed' && submission.stage === 'envelope') leastWaitMs = refusedWaitMs
+    if (submission.kind === 'failed' && submission.stage === 'envelope')
+      leastWaitMs = Math.min(refusedWaitMs, Math.ceil((deadlineMs - performance.now()) / 2))
   }
   const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
-  const waitMs = Math.max(leastWaitMs, Math.ceil(probeInMs))
+  const waitMs = Math.max(unavailableWaitMs, leastWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
 
