@@ -9,6 +9,7 @@ import { nodeSilentMs } from '../../src/domain/operator/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../src/domain/request/refused-request.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
+import { repeat } from '../support/wait.ts'
 import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
 
 const hour = 60 as const
@@ -306,9 +307,7 @@ export function queueMeasures(it: It): void {
 
   it('late mail is seen behind any amount of mail of a disabled app', async (_t, { store, advance }) => {
     const [flood, sender] = [await newSender(store, 'a'), await newSender(store, 'b')]
-    await Promise.all(
-      Array.from({ length: scanMax + 1 }, () => store.enqueue(request(store, flood, { lifeMs: day }))),
-    )
+    await repeat(scanMax + 1, () => store.enqueue(request(store, flood, { lifeMs: day })))
     await updateApp(store, flood.app.id, { status: 'disabled' })
     await store.enqueue(request(store, sender, { lifeMs: day }))
     advance(60_000)

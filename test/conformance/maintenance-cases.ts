@@ -1,13 +1,12 @@
 /** Conformance: maintenance. */
 import assert from 'node:assert/strict'
+import { repeat } from '../support/wait.ts'
 import { claim, day, delivered, type It, newSender, request } from './subject.ts'
 
 export function maintenance(it: It): void {
   it('what has expired leaves also while no worker claims', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
-    await Promise.all(
-      Array.from({ length: 1100 }, () => store.enqueue(request(store, sender, { lifeMs: 1000 }))),
-    )
+    await repeat(1100, () => store.enqueue(request(store, sender, { lifeMs: 1000 })))
     advance(1000)
     while ((await store.maintain()).more);
     assert.equal((await store.readQueueGauge()).depth, 0)
@@ -30,10 +29,7 @@ export function maintenance(it: It): void {
 
   it('maintenance of many rows ends', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
-    const requests = Array.from({ length: 2600 }, (_, i) =>
-      store.enqueue(request(store, sender, { idem: `k${i}` })),
-    )
-    await Promise.all(requests)
+    await repeat(2600, (n) => store.enqueue(request(store, sender, { idem: `k${n}` })))
     advance(2 * day)
     let steps = 0
     while ((await store.maintain()).more && steps < 1000) steps += 1

@@ -16,11 +16,12 @@ export async function eventually<T>(ask: () => T | Promise<T>, withinMs = 20_000
  * Calls `work` so many times, some at once: each call has a deadline of the store's own, which a slow machine
  * would miss for a thousand at once.
  */
-export async function repeat<T>(count: number, work: () => Promise<T>, atOnce = 50): Promise<T[]> {
+export async function repeat<T>(count: number, work: (n: number) => Promise<T>, atOnce = 50): Promise<T[]> {
   const results: T[] = []
   while (results.length < count) {
-    const length = Math.min(atOnce, count - results.length)
-    results.push(...(await Promise.all(Array.from({ length }, work))))
+    const begun = results.length
+    const length = Math.min(atOnce, count - begun)
+    results.push(...(await Promise.all(Array.from({ length }, (_, n) => work(begun + n)))))
   }
   return results
 }
