@@ -106,11 +106,11 @@ test('mail whose keys are closed waits, and says which', async (t) => {
 test('an email that the relay refuses as a whole waits longer than others do for the next attempt', async (t) => {
   for (const [script, waitMs] of [
     [{ rcpt: '550 5.7.1 <box>: Helo command rejected: Host not found' }, 30_000],
-    [{ greeting: '554 no service' }, 1000],
+    [{ greeting: '554 no service' }, 1000], // the breaker's pause, give or take a fifth
   ] as const) {
     const { outcome } = await tryAt(t, script)
     assert.ok(outcome.kind === 'unattempted')
-    assert.equal(outcome.waitMs, waitMs, JSON.stringify(script))
+    assert.ok(outcome.waitMs >= waitMs && outcome.waitMs <= 1.2 * waitMs, `${outcome.waitMs}`)
   }
   const { outcome } = await tryAt(t, { rcpt: '535 5.7.8 log in' }, { lifeLeftMs: 20_000 })
   assert.ok(outcome.kind === 'unattempted' && outcome.waitMs > 5000 && outcome.waitMs <= 10_000)
