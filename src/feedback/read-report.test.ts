@@ -168,7 +168,7 @@ test('without a diagnosis the reply comes from the text, and proves nothing abou
   assert.deepEqual([finding.about, finding.reply.code], ['unknown', 550])
   assert.doesNotMatch(finding.reply.text, /gone@/)
   // The fields are no prose. A diagnosis, or a Status that says something, wins.
-  assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 acme'))), [
+  assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 5.1.1 acme'))), [
     'unknown',
     true,
   ])

@@ -39,6 +39,20 @@ test('one relay of two warns, and says how mail goes', () => {
   )
 })
 
+test('a relay that answers, and refuses all mail, is not called silent', () => {
+  const refusing = { ...relay('r1', false), reason: '535 5.7.8 no such user' }
+  const [both] = attentionTo({ nodes: [node({ relays: [refusing] })] })
+  assert.match(
+    both?.message ?? '',
+    /^No relay takes mail, so no mail is sent\. r1 has refused mail for 12 min/,
+  )
+  assert.match(both?.message ?? '', /once a relay takes mail\.$/)
+  const [one] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', true)] })] })
+  assert.match(one?.message ?? '', /^The relay r1 has refused mail for 12 min, since 23:48:00Z: 535 5\.7\.8/)
+  const [mixed] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', false)] })] })
+  assert.match(mixed?.message ?? '', /^No relay answers/)
+})
+
 test('without a relay there is one condition, which counts what waits and what is lost', () => {
   const given = {
     nodes: [node({ relays: [relay('r1', false), relay('r2', false)] })],
