@@ -148,18 +148,21 @@ export async function poisonService(
     if (id !== null) ids.push(id)
     await sleep(10)
   }
-  const poison = await eventually(async () => {
-    const record = await store.findEmail(poisonId)
-    return record?.state === 'deferred' && record.lostLeases === supervised.deathsMs.length ? record : null
-  })
   const records = await untilDelivered(store, ids)
+  // The service may die again at any time, so both are read at one moment.
+  const { deaths, poison } = await eventually(async () => {
+    const record = await store.findEmail(poisonId)
+    const died = supervised.deathsMs.length
+    const isCounted = record?.state === 'deferred' && record.lostLeases === died
+    return isCounted ? { deaths: died, poison: record } : null
+  })
   await supervised.stop()
   const { deathsMs } = supervised
   const delaysMs = records
     .map(({ acceptedAt, finishedAt }) => ({ acceptedAt, finishedAt: finishedAt ?? acceptedAt }))
     .filter(({ acceptedAt, finishedAt }) => !deathsMs.some((ms) => ms >= acceptedAt && ms <= finishedAt))
     .map(({ acceptedAt, finishedAt }) => finishedAt - acceptedAt)
-  return { delaysMs, deaths: deathsMs.length, poison, log: supervised.log() }
+  return { delaysMs, deaths, poison, log: supervised.log() }
 }
 
 /** Starts the service again whenever it has died. */
