@@ -51,17 +51,19 @@ export function requireOwner(path: string): void {
   )
 }
 
-/** SQLite opens a file that it may not write, and then every request would fail. */
+/** SQLite opens a file that it may not write, or beside which it can keep no WAL; each write would fail. */
 function requireWritable(path: string): void {
-  if (!existsSync(path)) return
-  try {
-    accessSync(path, constants.W_OK)
-  } catch {
-    const owner = statSync(path, absent)?.uid
-    throw new OwnerMismatch(
-      `user ${process.getuid?.()} may not write the database ${path}, which belongs to user ${owner}: run the service as its owner`,
-    )
-  }
+  for (const [what, place] of [
+    ['the database', path],
+    ['the folder of the database,', dirname(path)],
+  ] as const)
+    try {
+      if (existsSync(place)) accessSync(place, constants.W_OK)
+    } catch {
+      throw new OwnerMismatch(
+        `user ${process.getuid?.()} may not write ${what} ${place}, which belongs to user ${statSync(place).uid}: run as its owner, or choose another folder`,
+      )
+    }
 }
 
 const absent = { throwIfNoEntry: false }
@@ -74,5 +76,6 @@ export async function openStoreForCommand(
   const { database } = config
   const makesOne = options.schemaUse !== 'open'
   if (database.engine === 'sqlite' && (makesOne || existsSync(database.path))) requireOwner(database.path)
+  if (database.engine === 'sqlite' && makesOne) requireWritable(database.path)
   return openStore(config, { ...options, isService: false })
 }

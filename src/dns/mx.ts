@@ -1,6 +1,6 @@
 /** Whether the servers that take a domain's mail can be reached (RFC 5321, section 5.1; RFC 7505). */
 import { isIP } from 'node:net'
-import { type Answer, type Lookup, type Result, unknown, type Verdict } from '../domain/dns/lookup.ts'
+import { findAddresses, type Lookup, type Result, unknown, type Verdict } from '../domain/dns/lookup.ts'
 import { isInternal, isUnreachable } from './private-address.ts'
 
 /** Looked at in order of preference; each takes three queries. */
@@ -82,11 +82,4 @@ async function judgeServer(
       message: `Its MX ${name} is a CNAME, which RFC 5321 does not allow: use the name that it points to.`,
     }
   return { result: 'ok', message: '' }
-}
-
-async function findAddresses(name: string, lookup: Lookup): Promise<Answer> {
-  const answers = await Promise.all([lookup(name, 'A'), lookup(name, 'AAAA')])
-  const records = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []))
-  if (records.length > 0) return { kind: 'found', records }
-  return answers.find(({ kind }) => kind === 'unknown') ?? { kind: 'absent' }
 }

@@ -4,24 +4,30 @@
  */
 import { BlockList, isIP } from 'node:net'
 
-const newList = (family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockList => {
+const newList = (ranges: readonly string[]): BlockList => {
   const list = new BlockList()
   for (const range of ranges) {
     const [network = '', bits] = range.split('/')
-    list.addSubnet(network, Number(bits), family)
+    list.addSubnet(network, Number(bits), isIP(network) === 6 ? 'ipv6' : 'ipv4')
   }
   return list
 }
 
-const four = newList('ipv4', [
+const isIn = (list: BlockList, address: string): boolean =>
+  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+const four = newList([
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
   ...['192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15'],
   ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
   '168.63.129.16/32', // Azure's own services
 ])
 
-/** All that is not in 2000::/3, the range of public addresses, and the special ones in it. */
-const six = newList('ipv6', [
+/**
+ * All that is not in 2000::/3, the range of public addresses, and the special ones in it. Apart, because ::/3
+ * has every IPv4 address in its form of IPv6.
+ */
+const six = newList([
   ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
 ])
 
@@ -29,21 +35,14 @@ const six = newList('ipv6', [
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 0) return true
-  return family === 4 ? four.check(address, 'ipv4') : six.check(address, 'ipv6')
+  return isIn(family === 4 ? four : six, address)
 }
 
 /** Loopback, link-local, multicast and reserved addresses. */
-const unreachable = {
-  four: newList('ipv4', ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3']),
-  six: newList('ipv6', ['::/127', 'fe80::/10', 'ff00::/8']),
-}
-const internal = {
-  four: newList('ipv4', ['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16']),
-  six: newList('ipv6', ['fc00::/7']),
-}
-
-const isIn = ({ four: of4, six: of6 }: typeof internal, address: string): boolean =>
-  isIP(address) === 6 ? of6.check(address, 'ipv6') : of4.check(address, 'ipv4')
+const unreachable = newList([
+  ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'],
+])
+const internal = newList(['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
 
 /** Whether no other machine can reach a server at this address. */
 export const isUnreachable = (address: string): boolean => isIn(unreachable, address)

@@ -62,6 +62,12 @@ test('the service does not start on a database that it may not write, and says w
   assert.equal(code, 1)
   assert.match(
     err,
-    /^postern: user 12345 may not write the database .*which belongs to user 0: run the service/,
+    /^postern: user 12345 may not write the database .*which belongs to user 0: run as its owner/,
+  )
+  chmodSync(path, 0o666)
+  chmodSync(folder, 0o755)
+  assert.match(
+    (await serve()).err,
+    /^postern: user 12345 may not write the folder of the database, .*belongs to user 0/,
   )
 })

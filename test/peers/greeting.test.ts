@@ -7,7 +7,7 @@ import { lacking } from '../support/installed.ts'
 import { strictSendmail } from '../support/mail-servers.ts'
 import { listEmails } from '../support/operator.ts'
 import { startPostfix } from '../support/postfix.ts'
-import { relayTo, smtpTo, startTestService } from '../support/service.ts'
+import { relayTo, smtpTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -73,3 +73,29 @@ for (const { skip, start, what } of judges) {
     assert.equal(greeting, 'Received: from acme.test')
   })
 }
+
+test('a receiver that answers with the word HELO, repeated by Postfix, holds up nobody else', {
+  skip: lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+}, async (t) => {
+  const sink = await startSmtpServer(t, {
+    onRcptTo({ address: to }, _session, callback) {
+      const refusal = Object.assign(new Error('5.7.1 your HELO name is not welcome'), { responseCode: 550 })
+      callback(to.endsWith('@evil.test') ? refusal : null)
+    },
+  })
+  const { port } = await startPostfix(t, sink.port, {
+    smtpd_recipient_restrictions: 'reject_unverified_recipient,permit_mynetworks,reject',
+    ...{ address_verify_map: '', address_verify_sender: '<>', address_verify_poll_delay: '1s' },
+  })
+  const service = await startTestService(t, { relays: [relayTo(port)] })
+  await service.post(validBody({ to: 'a@evil.test' }))
+  const [evil] = await eventually(async () => {
+    const found = await listEmails(service.store, { limit: 1 })
+    return found[0]?.trail.length === 0 ? undefined : found
+  }, 40_000)
+  assert.match(evil?.trail[0]?.reply?.text ?? '', /said: 550 5\.7\.1 your HELO name/)
+  assert.equal(evil?.trail[0]?.outcome, 'deferred', 'the email’s own failure')
+  assert.doesNotMatch(service.log.join(''), /the relay is unavailable/)
+  await service.post(validBody({ to: 'b@nice.test' }))
+  await eventually(() => sink.received.some(({ to }) => to[0] === 'b@nice.test'), 40_000)
+})

@@ -13,6 +13,7 @@ rewrite unix - - n - - trivial-rewrite
 bounce unix - - n - 0 bounce
 defer unix - - n - 0 bounce
 trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
 error unix - - n - - error
 retry unix - - n - - error
 smtp unix - - n - - smtp

@@ -91,7 +91,7 @@ function makeGapTexts({ claim, reference, app, lifeLeftMs }: MessageInput): GapT
   }
 }
 
-/** SpamAssassin adds 2.4 points for a Date that is four hours old; half an hour stays well below that. */
+/** Spam filters suspect a Date that is hours old: SpamAssassin from three hours on (DATE_IN_PAST_03_06). */
 const lateMs = 30 * minuteMs
 
 /** The time of acceptance; after a long wait that of the attempt. */

@@ -194,7 +194,7 @@ function checkBranding(branding: AppSettings['branding']): Issue[] {
     add('branding.accentColour', 'malformed_colour', 'Write the colour as #rrggbb.')
   }
   if (addressLine !== undefined && (addressLine.length > 200 || isDeceptive(addressLine))) {
-    add('branding.addressLine', 'malformed_text', 'At most 200 characters, without control characters.')
+    add('branding.addressLine', 'malformed_text', `At most 200 characters, without ${deceptive}.`)
   }
   return issues
 }

@@ -101,9 +101,6 @@ const onGreeting =
 export const adviseOn = (reason: string): string | null =>
   namesGreeting(reason) ? onGreeting : (all.find(([says]) => says.test(reason))?.[1] ?? null)
 
-/** Whether a relay answered: its reply, or else a fault of the network or of TLS, is the reason. */
-export const isReply = (reason: string): boolean => /^\d{3}(?:[ -]|$)/.test(reason)
-
 const networkFaults: readonly (readonly [says: RegExp, words: string])[] = [
   [/ECONNREFUSED/, 'the connection was refused'],
   [/ECONNRESET|EPIPE/, 'the connection was lost'],

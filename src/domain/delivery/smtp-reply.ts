@@ -10,6 +10,9 @@ import type { FailureClass, Reply, Stage } from './reply.ts'
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 
+/** Whether a reason is the reply of a relay, and not a fault of the network or of TLS. */
+export const isReply = (reason: string): boolean => replyShape.test(reason)
+
 /**
  * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and
  * redacted.

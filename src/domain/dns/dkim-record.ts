@@ -36,20 +36,10 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   // Some forms of DNS providers break the key with spaces, which receivers ignore.
   const key = (tags.get('p') ?? '').replaceAll(/[ \t\r\n]/g, '')
   if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
-  if (key !== publicKey && publicKey.startsWith(key))
-    return fail(
-      `The record has only ${key.length} of the ${publicKey.length} characters of the key: replace it.`,
-    )
-  if (key !== publicKey && publicKey.toLowerCase() === key.toLowerCase())
-    return fail(
-      'The key in the record differs in upper and lower case, so receivers refuse the signature: replace it.',
-    )
-  if (key !== publicKey && cleanKey(key) === publicKey)
-    return fail(
-      `The key in the record has characters that are no part of it: replace it${withoutMarks(record)}.`,
-    )
   if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
-    return fail('The record has another key, so receivers refuse the signature: replace it.')
+    return fail(
+      `${describeKey(key, publicKey)}, so receivers refuse the signature: replace it${withoutMarks(record)}.`,
+    )
   if (lists('h', 'sha256') === false || lists('s', '*', 'email') === false)
     return fail('The record is not for the signatures of email ("h=" or "s="): replace it.')
   if (lists('t', 'y') === true)
@@ -58,6 +48,16 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
       message: 'The record has "t=y": receivers treat the mail as unsigned. Remove it once mail arrives.',
     }
   return { result: 'ok', message: 'The record is in DNS.' }
+}
+
+function describeKey(key: string, publicKey: string): string {
+  if (key !== publicKey && publicKey.startsWith(key))
+    return `The record has only ${key.length} of the ${publicKey.length} characters of the key`
+  if (key.toLowerCase() === publicKey.toLowerCase() && key !== publicKey)
+    return 'The key in the record differs in upper and lower case'
+  return key !== publicKey && cleanKey(key) === publicKey
+    ? 'The key in the record has characters that are no part of it'
+    : 'The record has another key'
 }
 
 /** Without quotes, backslashes, invisible characters, and the lines around a key in a PEM file. */

@@ -14,6 +14,14 @@ export type Answer =
 /** Never rejects. */
 export type Lookup = (name: string, type: RecordType) => Promise<Answer>
 
+/** The addresses of a name, of both families. */
+export async function findAddresses(name: string, lookup: Lookup): Promise<Answer> {
+  const answers = await Promise.all([lookup(name, 'A'), lookup(name, 'AAAA')])
+  const records = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []))
+  if (records.length > 0) return { kind: 'found', records }
+  return answers.find(({ kind }) => kind === 'unknown') ?? { kind: 'absent' }
+}
+
 export const results = ['ok', 'warn', 'fail', 'unknown'] as const
 export type Result = (typeof results)[number]
 

@@ -170,6 +170,7 @@ const anywhere = {
   'MX mail.test': ['10 a.mail.test'],
   'A a.mail.test': ['192.0.2.1'],
   'AAAA six.test': ['2001:db8::1'],
+  'TXT pointer.test': ['v=spf1 ptr -all'],
   'MX dead.test': ['10 gone.test'],
   'MX null.test': ['0 '],
 }
@@ -199,6 +200,7 @@ for (const [record, result, message] of [
   ['v=spf1 a:a.mail.test -all', 'ok', /follow/],
   ['v=spf1 exists:a.mail.test -all', 'warn', /every server/],
   ['v=spf1 ptr ~all', 'warn', /"ptr"/],
+  ['v=spf1 include:pointer.test -all', 'ok', /follow/],
   ['v=spf1 ptr:mail.test ip4:192.0.2.1 -all', 'warn', /"ptr"/],
   ['spf1 ip4:192.0.2.1 -all', 'fail', /begin with "v=spf1" and a space\.$/],
   ['"v=spf1 ip4:192.0.2.1 -all"', 'fail', /a space, without quotes and backslashes\.$/],

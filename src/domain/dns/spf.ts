@@ -2,7 +2,7 @@
  * The SPF record of a domain (RFC 7208): its syntax, and its cost, which receivers bound. Judged for a sender
  * that only a term for all senders matches, so that the terms before it count.
  */
-import { type Lookup, type Verdict, withoutMarks } from './lookup.ts'
+import { findAddresses, type Lookup, type Verdict, withoutMarks } from './lookup.ts'
 import { parseTerm, type Term } from './spf-term.ts'
 
 /** As RFC 7208 names them; `unknown`: DNS did not answer, or a macro decides. */
@@ -18,9 +18,6 @@ export type SpfJudgement = {
   readonly lookups: number
   /** Whether mail from some server passes. */
   readonly allows: boolean
-  readonly usesPtr: boolean
-  /** A term of the record that receivers ignore; null if there is none. */
-  readonly ignored: string | null
 }
 
 const lookupsMax = 10
@@ -64,9 +61,8 @@ function parseRecord(record: string): readonly Term[] {
 const shownMax = 60
 const mechanisms = ['a', 'all', 'exists', 'include', 'ip4', 'ip6', 'mx', 'ptr']
 
-/** Terms behind `all`, `redirect=` beside it, and modifiers that were meant as mechanisms (`include=`). */
-function findIgnored(record: string): string | null {
-  const texts = record.split(' ').filter((text) => text !== '')
+/** A term behind `all`, `redirect=` beside it, or a modifier that was meant as a mechanism (`include=`). */
+function findIgnored(texts: readonly string[]): string | null {
   const all = texts.findIndex((text) => /^[+?~-]?all$/i.test(text))
   const isIgnored = (text: string, at: number): boolean => {
     const [name = '', ...value] = text.toLowerCase().split('=')
@@ -80,7 +76,7 @@ export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudge
   const walk = new SpfWalk(lookup)
   const judge = (result: SpfResult, fault = ''): SpfJudgement => ({
     ...{ result, fault, record: walk.record, includes: walk.includes, lookups: walk.lookups },
-    ...{ allows: walk.allows, usesPtr: walk.usesPtr, ignored: findIgnored(walk.record ?? '') },
+    allows: walk.allows,
   })
   try {
     const result = await walk.evaluate(domain)
@@ -113,7 +109,6 @@ class SpfWalk {
   /** Says that a macro decides; null without one. */
   macro: string | null = null
   allows = false
-  usesPtr = false
   #voids = 0
 
   constructor(lookup: Lookup) {
@@ -158,7 +153,6 @@ class SpfWalk {
     if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) return isWide
     this.#addLookup()
     const target = argument === '' ? (path.names.at(-1) ?? '') : argument
-    this.usesPtr ||= name === 'ptr'
     if (this.#isMacro(target) || name === 'ptr') {
       this.allows ||= path.passes
       return false
@@ -187,12 +181,10 @@ class SpfWalk {
     if (name !== 'mx') return true
     if (answer.records.length > mxMax) throw broken(`"mx" of ${target} has more than ${mxMax} servers`)
     const servers = answer.records.map((record) => record.split(' ')[1] ?? '').filter(Boolean)
-    const found = await Promise.all(servers.slice(0, mxSeen).map((server) => this.#hasAddress(server)))
-    return found.includes(true)
-  }
-
-  async #hasAddress(server: string): Promise<boolean> {
-    return (await this.#lookup(server, 'A')).kind !== 'absent' || this.#hasIpv6(server)
+    const found = await Promise.all(
+      servers.slice(0, mxSeen).map((server) => findAddresses(server, this.#lookup)),
+    )
+    return found.some(({ kind }) => kind !== 'absent')
   }
 
   /** Records that lead back to themselves use up the look-ups of every receiver. */
@@ -224,7 +216,9 @@ class SpfWalk {
 
 /** @param include the domain that the relay's provider asks for; null if none is known */
 export function toSpfVerdict(judgement: SpfJudgement, include: string | null): Verdict {
-  const { allows, fault, ignored, includes, record, result, usesPtr } = judgement
+  const { allows, fault, includes, record, result } = judgement
+  const texts = record?.split(' ').filter(Boolean) ?? []
+  const ignored = findIgnored(texts)
   switch (result) {
     case 'none':
       return record === null
@@ -259,7 +253,7 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
           result: 'warn',
           message: `The record lacks "include:${include}", which the provider of your relay asks for.`,
         }
-      if (usesPtr)
+      if (texts.some((text) => /^[+?~-]?ptr(?:[:/]|$)/i.test(text)))
         return {
           result: 'warn',
           message:

@@ -1,7 +1,8 @@
 /** Finds what was wrong lately and is over: pure, from counts by the minute and from the processes. */
 import { appMinutesKept } from '../../domain/bounds.ts'
 import { counted } from '../../domain/counts.ts'
-import { isReply, withAdvice } from '../../domain/delivery/relay-advice.ts'
+import { withAdvice } from '../../domain/delivery/relay-advice.ts'
+import { isReply } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import type { NodeResource } from '../resources.ts'

@@ -5,7 +5,7 @@
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
-import { type Html, html, none, raw } from '../html.ts'
+import { escapeHtml, type Html, html, none, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
 import { type Letter, type LinkTexts, type Paragraph, unlinkable } from './letter.ts'
 
@@ -182,14 +182,15 @@ const plainSupport = (contact: string, { direction, support: [before, after] }: 
 const keepHyphens = (text: string): string => text.replace(/\b(e)-(?=\p{L})/giu, '$1-\u2060')
 
 /** A duration and a date are not broken over two lines. */
-function keepTogether(sentence: string, parts: readonly string[]): Html {
-  const [part, ...more] = parts
-  if (part === undefined) return html`${sentence}`
-  const [before = '', ...after] = sentence.split(part)
-  const rest = after.join(part)
-  if (after.length === 0) return keepTogether(sentence, more)
-  return html`${keepTogether(before, more)}<span style="white-space:nowrap">${part}</span>${keepTogether(rest, more)}`
-}
+const keepTogether = (sentence: string, parts: readonly string[]): Html =>
+  raw(
+    parts
+      .map(escapeHtml)
+      .reduce(
+        (text, part) => text.replace(part, () => `<span style="white-space:nowrap">${part}</span>`),
+        escapeHtml(sentence),
+      ),
+  )
 
 /**
  * U+2068 and U+2069 isolate the direction of a name. `<bdi>` does so too, but Gmail, Outlook and Yahoo remove

@@ -42,10 +42,8 @@ type Credentials = { readonly user: string } & (
 )
 
 /** The address, with the domain of a sender as its greeting name if it has none. */
-export const withGreetingName = (address: SmtpAddress, sender: EmailAddress): SmtpAddress => ({
-  ...address,
-  greetingName: address.greetingName ?? readDomain(sender),
-})
+export const withGreetingName = (address: SmtpAddress, sender: EmailAddress): SmtpAddress =>
+  address.greetingName === null ? { ...address, greetingName: readDomain(sender) } : address
 
 /** The tokens by which a relay's account proves itself; null if it needs none. */
 export const newTokens = ({ credentials }: SmtpAddress): TokenSource | null =>

@@ -2,7 +2,7 @@
  * Brings the schema up to date. Each step is one transaction together with its version row, so a
  * crash leaves whole steps and the next start continues. Steps only go forward.
  */
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
@@ -18,14 +18,6 @@ export function requireFile(path: string, use: SchemaUse): void {
   if (!existsSync(folder))
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
   stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
-  try {
-    accessSync(folder, constants.W_OK | constants.X_OK)
-  } catch {
-    const owner = `user ${process.getuid?.()}`
-    throw new StoreUnavailable(
-      `${owner} may not write in the folder of the database, ${folder}: run the service as its owner, or choose another folder`,
-    )
-  }
 }
 
 /** Throws if the schema is newer than this program. */
