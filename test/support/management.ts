@@ -102,13 +102,14 @@ export async function newPerson({ store }: Pick<TestService, 'store'>) {
     operator,
   )
   const hash = hashSignInCode(newSignInCode())
-  await store.createSignInCode({ hash, person: person.id, expiresAt: store.now() + 60_000 }, operator)
+  const expiresAt = store.now() + 3_600_000 // longer than any test run: a listing must not change by itself
+  await store.createSignInCode({ hash, person: person.id, expiresAt }, operator)
   const secret = newSessionSecret()
   const session = await store.signInByCode(hash, {
     ...{ hash: hashSessionSecret(secret), agent: 'test', requestId: newId('req', 0) },
   })
   if (session === null) throw new Error('no session began')
-  const open = { hash: hashSignInCode(newSignInCode()), person: person.id, expiresAt: store.now() + 60_000 }
+  const open = { hash: hashSignInCode(newSignInCode()), person: person.id, expiresAt }
   await store.createSignInCode(open, operator)
   return { person: person.id, passkey, session: session.id, secret }
 }
