@@ -1,18 +1,43 @@
 /** argv, signals and exit codes. The commands are in `cli/`, the parts of the service in `compose/`. */
-import { readFileSync } from 'node:fs'
+import { fstatSync, readFileSync, writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { constants, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
+import { isatty } from 'node:tty'
 import { runCli } from './cli/program.ts'
 import { composeCommands } from './compose/commands.ts'
 import { toPrintable } from './domain/controls.ts'
+import { LineOutput } from './observe/line-output.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
 
+/**
+ * A command waits for a slow reader of its output, and fails if it cannot be written: a key that it made would
+ * otherwise be lost without a word.
+ */
+function writeWhole(descriptor: 1 | 2, text: string): void {
+  const kind = fstatSync(descriptor)
+  const hasReader = kind.isFIFO() || kind.isSocket() || isatty(descriptor)
+  const stream = descriptor === 1 ? process.stdout : process.stderr
+  if (!hasReader)
+    writeFileSync(descriptor, text) // Node's stream would drop what finds no room
+  else
+    stream
+      .removeAllListeners('error')
+      .on('error', () => {})
+      .write(text) // its reader may have gone
+}
+
+/** From `untilStopped` on, the outputs of a service, which never wait. */
+let lines: { readonly out: LineOutput; readonly err: LineOutput } | null = null
+
+const out = (text: string) => (lines === null ? writeWhole(1, `${text}\n`) : lines.out.write(`${text}\n`))
+const err = (text: string) => (lines === null ? writeWhole(2, `${text}\n`) : lines.err.write(`${text}\n`))
+
 const onFatal = (error: Error) => {
-  console.error(
+  err(
     toPrintable(
       `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
     ),
@@ -26,17 +51,40 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 if (process.pid === 1)
   for (const signal of signals) process.once(signal, () => process.exit(128 + constants.signals[signal]))
 
-/** Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. */
+/** Longer than a clean stop takes when a client, a relay and a receiver of webhooks each use all of their time. */
+const stopMaxMs = 40_000
+
+/**
+ * Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. The hangup
+ * of a terminal stops the process as SIGTERM does. Without a terminal SIGHUP is ignored, as under nohup: there is
+ * nothing to reload.
+ */
 function untilStopped(): Promise<void> {
+  const [own, faults] = [new LineOutput(1), new LineOutput(2)]
+  lines = { out: own, err: faults }
+  own.subscribe((fault) => {
+    if (fault !== null)
+      err(`postern: log lines cannot be written to standard output: ${fault.message}. Mail is not affected`)
+  })
   return new Promise((resolve) => {
     let stopping = false
-    const onSignal = () => {
+    const stop = () => {
       if (stopping) process.exit(1) // a second signal ends the process at once
       stopping = true
+      setTimeout(killSelf, stopMaxMs).unref()
       resolve()
     }
-    for (const signal of signals) process.removeAllListeners(signal).on(signal, onSignal)
+    for (const signal of signals) process.removeAllListeners(signal).on(signal, stop)
+    process.on('SIGHUP', () => {
+      if (isatty(1) || isatty(2)) stop()
+    })
   })
+}
+
+/** `process.exit` waits for threads, and a thread may wait for a disk. */
+function killSelf(): void {
+  err(`postern: not everything has stopped after ${stopMaxMs / 1000} s; killing the process`)
+  process.kill(process.pid, 'SIGKILL')
 }
 
 async function ask(question: string): Promise<string | null> {
@@ -72,12 +120,12 @@ const parts = composeCommands({ version, user: userName(), onFatal })
 process.exitCode = await runCli(process.argv.slice(2), process.env, {
   ...parts,
   startService: async (config) => {
-    const service = await parts.startService(config)
+    const service = await parts.startService(config, lines?.out)
     setTimeout(flushCompileCache, 1000).unref() // a killed process would not write it at its end
     return service
   },
-  out: (text) => console.log(text),
-  err: (text) => console.error(text),
+  out,
+  err,
   untilStopped,
   ask,
   readInput,

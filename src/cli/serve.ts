@@ -30,7 +30,9 @@ async function serve(deps: CliDeps): Promise<void> {
   const service = await deps.startService(config)
   try {
     const { urls, store } = service
-    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service))
+    // Standard output has the log: each of its lines is one JSON document.
+    if (deps.output.json) deps.output.out(JSON.stringify({ ready: true, ...urls }))
+    else deps.output.err(welcome(deps, service))
     const apps = await store.listApps().catch(() => null)
     if (apps?.length === 0) deps.output.err(nextSteps(urls.console !== undefined))
     await stopped

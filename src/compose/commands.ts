@@ -1,6 +1,7 @@
 /** The parts that commands are made of. Each is loaded by its first use, so that a command starts sooner. */
 import type { Writable } from 'node:stream'
 import type { Config } from '../config/parse-config.ts'
+import type { LineOutput } from '../observe/line-output.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { Store } from '../store/store.ts'
@@ -31,8 +32,9 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
     const { composeRunner } = await import('./management.ts')
     return composeRunner(config, { store, version, user })
   },
-  startService: async (config: Config) => {
+  /** @param output where the log goes; standard output unless given */
+  startService: async (config: Config, output?: LineOutput) => {
     const { startService } = await import('./service.ts')
-    return startService(config, { onFatal, version })
+    return startService(config, { onFatal, version, ...(output !== undefined && { output }) })
   },
 })

@@ -13,6 +13,8 @@ export type ServiceContext = {
   readonly store: Store
   readonly events: EventStream
   readonly metrics: Metrics
+  /** How many log lines were lost since the start. */
+  readonly linesLost: () => number
   readonly webhooks: WebhookWriter
   readonly random: () => number
   /** Examples that pages of dev mode show. */

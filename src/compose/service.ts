@@ -12,6 +12,7 @@ import { isPrivateNetwork } from '../domain/client-network.ts'
 import { newId } from '../domain/id.ts'
 import { BounceListener } from '../feedback/bounce-listener.ts'
 import { EventStream } from '../observe/events.ts'
+import { LineOutput } from '../observe/line-output.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
@@ -31,6 +32,8 @@ export type ServiceOptions = StoreOptions & {
   readonly version: string
   readonly random?: () => number
   readonly log?: Logger
+  /** Where the log goes unless there is a `log`; standard output unless given. */
+  readonly output?: LineOutput
   /** Which addresses may be a reverse proxy's; those of private networks unless given. */
   readonly isProxy?: ServiceContext['isProxy']
 }
@@ -64,8 +67,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const onGroup: OnGroup = (group) => events.emit({ kind: 'group_written', ...group })
   const store = await openStore(config, { ...options, onGroup })
   const state = { ready: false, stopping: false }
-  const metrics = subscribeObservers(config, options, { events, store })
+  const output = options.output ?? new LineOutput(1)
+  const linesLost = () => output.lost
+  const metrics = subscribeObservers(config, options, { events, output, store })
   const context: ServiceContext = {
+    linesLost,
     config,
     store,
     events,
@@ -90,13 +96,17 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
+    const parts = listParts(context, urls)
+    output.subscribe((fault) =>
+      events.emit({ kind: 'log_changed', reason: fault?.message ?? null, lost: output.lost }),
+    )
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
     for (const { id } of await resealHookSecrets(config.ring, store))
       events.emit({ kind: 'hook_secret_closed', keyId: id })
     for (const { app } of await resealReceivers(config.ring, store))
       events.emit({ kind: 'webhook_secret_closed', appId: app })
-    for (const part of listParts(context, urls)) {
+    for (const part of parts) {
       started.push(part)
       await part.start()
     }
@@ -112,13 +122,17 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 function subscribeObservers(
   { database, logLevel, queueMax }: Config,
   { log, version }: ServiceOptions,
-  { events, store }: { readonly events: EventStream; readonly store: Store },
+  {
+    events,
+    output,
+    store,
+  }: { readonly events: EventStream; readonly output: LineOutput; readonly store: Store },
 ): Metrics {
   const { engine } = database
-  const metrics = newMetrics({ store, engine, queueMax, version })
+  const metrics = newMetrics({ store, engine, queueMax, version, linesLost: () => output.lost })
   // One machine needs no name; lines of several are read together.
   const base = engine === 'postgres' ? { machine: hostname() } : null
-  events.subscribe(logEvents(log ?? newLog(logLevel, base)))
+  events.subscribe(logEvents(log ?? newLog(logLevel, base, output)))
   events.subscribe(metrics.observe)
   return metrics
 }
@@ -198,11 +212,12 @@ async function listenAs(
 }
 
 const composeRecorder = (
-  { config, events, store, version }: ServiceContext,
+  { config, events, linesLost, store, version }: ServiceContext,
   relays: readonly Relay[],
 ): Recorder =>
   new Recorder({
     store,
+    linesLost,
     events,
     relays,
     node: {

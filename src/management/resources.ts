@@ -191,6 +191,13 @@ export const NodeResource = closed({
       }),
     }),
   ),
+  logFault: orNull(
+    closed({
+      since: time(),
+      reason: Type.String({ description: 'Why log lines cannot be written.' }),
+      lost: Type.Integer({ description: 'Lines lost since the start of the process.' }),
+    }),
+  ),
 })
 export type NodeResource = Static<typeof NodeResource>
 
@@ -208,6 +215,7 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
     since: iso(since),
     lastOutage: lastOutage && { ...lastOutage, from: iso(lastOutage.from), until: iso(lastOutage.until) },
   })),
+  logFault: node.logFault && { ...node.logFault, since: iso(node.logFault.since) },
 })
 
 const tokenFields = {

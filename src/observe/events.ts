@@ -92,6 +92,16 @@ export type FeedbackReceived = {
   readonly appId: AppId | null
 }
 
+/**
+ * Log lines can no longer be written to standard output, or (`reason` null) they can again. `lost`: how many were
+ * lost since the start.
+ */
+export type LogChanged = {
+  readonly kind: 'log_changed'
+  readonly reason: string | null
+  readonly lost: number
+}
+
 /** A webhook was posted, or could not be. `result`: the status, or why there was none. */
 export type WebhookTried = {
   readonly kind: 'webhook_tried'
@@ -192,6 +202,7 @@ export type PosternEvent =
     }
   /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
   | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
+  | LogChanged
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }
   /** An error that nobody expected; with a request id, the request was answered with 500. */
@@ -202,8 +213,15 @@ export type Emit = (event: PosternEvent) => void
 export class EventStream {
   readonly #listeners: Emit[] = []
 
+  /** A listener that fails costs what it would have shown, not the work of whoever emits. */
   readonly emit: Emit = (event) => {
-    for (const listener of this.#listeners) listener(event)
+    for (const listener of this.#listeners) {
+      try {
+        listener(event)
+      } catch (error) {
+        if (event.kind !== 'bug') this.emit({ kind: 'bug', doing: `telling of "${event.kind}"`, error })
+      }
+    }
   }
 
   subscribe(listener: Emit): void {

@@ -1,6 +1,6 @@
 /** Gauges: what Prometheus asks for at each scrape. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Gauge, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
 import { liveStates } from '../domain/delivery/states.ts'
 import type { QueueMeasures } from '../store/operator-store.ts'
@@ -11,6 +11,8 @@ export type GaugeDeps = {
   readonly queueMax: number
   readonly engine: 'sqlite' | 'postgres'
   readonly version: string
+  /** How many log lines were lost since the start. */
+  readonly linesLost: () => number
 }
 
 export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly MeasuredRelay[]): void {
@@ -23,6 +25,15 @@ export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly 
     help: 'Requests are refused with 503 when the queue is this deep',
   }
   new Gauge({ ...queueMax, registers }).set(deps.queueMax)
+  new Counter({
+    name: 'postern_log_lines_lost_total',
+    help: 'Log lines that were lost because standard output could not be written',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(deps.linesLost())
+    },
+  })
   const info = new Gauge({
     name: 'postern_build_info',
     help: '1; the labels are the version of Postern, that of Node, and the store',

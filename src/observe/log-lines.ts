@@ -86,6 +86,14 @@ const lines: {
     text: 'an outcome was not confirmed by the store (lease lost); the email may be sent again',
     fields: { email: emailId },
   }),
+  log_changed: ({ reason, lost }) => ({
+    level: 'warn',
+    text:
+      reason === null
+        ? 'log lines can be written again; "lost" counts those since the start that could not be'
+        : 'log lines cannot be written to standard output: they wait, and when there are too many they are lost. Mail is not affected',
+    fields: { lost, ...(reason !== null && { reason }) },
+  }),
   attempts_unrecorded: ({ count }) => ({
     level: 'error',
     text: 'the process stopped before these attempts were recorded; they may be made again',

@@ -5,16 +5,24 @@
 import { type Logger, pino } from 'pino'
 import type { PosternEvent } from './events.ts'
 import { LineLimiter } from './line-limiter.ts'
+import type { LineOutput } from './line-output.ts'
 import { writeLines } from './log-lines.ts'
 
 /** `base`: fields of every line. */
-export const newLog = (level: string, base: Readonly<Record<string, string>> | null): Logger =>
-  pino({
-    level,
-    base,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-  })
+export const newLog = (
+  level: string,
+  base: Readonly<Record<string, string>> | null,
+  output: Pick<LineOutput, 'write'>,
+): Logger =>
+  pino(
+    {
+      level,
+      base,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    output,
+  )
 
 /** Returns a listener that logs events. `nowMs` is monotonic. */
 export function logEvents(log: Logger, nowMs = () => performance.now()): (event: PosternEvent) => void {

@@ -11,7 +11,7 @@ import { recordEveryMs } from '../domain/operator/activity.ts'
 import type { NodeRecord } from '../domain/operator/node.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
-import type { EventStream, RelayChanged } from './events.ts'
+import type { EventStream, LogChanged, RelayChanged } from './events.ts'
 
 /** The first event after a quiet time is written this soon, with those that follow it. */
 const soonMs = 250
@@ -22,8 +22,10 @@ const stopMs = 1000
 export type RecorderDeps = {
   readonly store: Pick<Store, 'addActivity' | 'addRefusals' | 'noteNode' | 'removeNode' | 'now'>
   readonly events: EventStream
-  readonly node: Omit<NodeRecord, 'seenAt' | 'relays'>
+  readonly node: Omit<NodeRecord, 'seenAt' | 'relays' | 'logFault'>
   readonly relays: readonly MeasuredRelay[]
+  /** How many log lines were lost since the start. */
+  readonly linesLost: () => number
 }
 
 export class Recorder {
@@ -31,6 +33,7 @@ export class Recorder {
   readonly #counter: ActivityCounter
   /** The last change of each relay. */
   readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
+  #logFault: Omit<NonNullable<NodeRecord['logFault']>, 'lost'> | null = null
   /** The relays with which an attempt has ended. */
   readonly #tried = new Set<string>()
   #noteTimer: NodeJS.Timeout | undefined
@@ -49,6 +52,7 @@ export class Recorder {
       if (this.#stopped) return
       this.#counter.observe(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
+      if (event.kind === 'log_changed') this.#noteLog(event)
       if (event.kind === 'attempt_recorded') this.#noteAttempt(event.outcome)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
@@ -98,6 +102,11 @@ export class Recorder {
     this.#noteNode()
   }
 
+  #noteLog({ reason }: LogChanged): void {
+    this.#logFault = reason === null ? null : { since: this.#deps.store.now(), reason }
+    this.#noteNode()
+  }
+
   #write(write: () => Promise<void>): void {
     this.#writing = this.#writing.then(() => this.#try(write))
   }
@@ -123,7 +132,10 @@ export class Recorder {
     this.#notePending = true
     this.#write(async () => {
       this.#notePending = false
-      if (!this.#stopped) await this.#deps.store.noteNode({ ...this.#deps.node, relays: this.#relayStates() })
+      if (this.#stopped) return
+      const { linesLost, node, store } = this.#deps
+      const logFault = this.#logFault && { ...this.#logFault, lost: linesLost() }
+      await store.noteNode({ ...node, relays: this.#relayStates(), logFault })
     })
   }
 

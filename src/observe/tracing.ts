@@ -7,6 +7,7 @@
 import {
   type Attributes,
   type Context,
+  diag,
   INVALID_SPAN_CONTEXT,
   isSpanContextValid,
   propagation,
@@ -82,26 +83,46 @@ export class Trace {
   }
 
   #child(name: string): Trace {
-    return new Trace(tracer.startSpan(name, {}, this.#context), this.#context)
+    return new Trace(startSpan(name, {}, this.#context), this.#context)
   }
 
   end(describe: () => SpanResult): void {
     if (!this.#span.isRecording()) return
     const { failed = false, ...attributes } = describe()
-    this.#span.setAttributes(attributes)
-    if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR })
-    this.#span.end()
+    withoutThrowing(() => {
+      this.#span.setAttributes(attributes)
+      if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR })
+      this.#span.end()
+    })
   }
 }
+
+/**
+ * An SDK that fails costs a span, not an email: an attempt that failed after the relay took the message would be
+ * made again.
+ */
+function withoutThrowing<T>(work: () => T): T | null {
+  try {
+    return work()
+  } catch (error) {
+    diag.error('Postern: a span was lost', error)
+    return null
+  }
+}
+
+const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
+
+const startSpan = (name: string, options: SpanOptions, parent: Context): Span =>
+  withoutThrowing(() => tracer.startSpan(name, options, parent)) ?? noSpan
 
 /** The attributes of a span at its end, by their OpenTelemetry names. */
 export type SpanResult = Attributes & { readonly failed?: boolean }
 
 /** For work that no trace follows. */
-export const noTrace = new Trace(trace.wrapSpanContext(INVALID_SPAN_CONTEXT), ROOT_CONTEXT)
+export const noTrace = new Trace(noSpan, ROOT_CONTEXT)
 
 function newTrace(name: string, options: SpanOptions, parent: Context): Trace {
-  const span = tracer.startSpan(name, options, parent)
+  const span = startSpan(name, options, parent)
   return span.isRecording() ? new Trace(span, parent) : noTrace
 }
 

@@ -291,7 +291,14 @@ function newToken(name: string) {
   return { hash: hash('new', 0) as TokenHash, name, role: 'operator', apps: [acme], expiresAt } as const
 }
 
-const newNode = { id: newId('node', nowMs), machine: 'm0', version: '1', roles: ['web'], relays: [] }
+const newNode = {
+  id: newId('node', nowMs),
+  machine: 'm0',
+  version: '1',
+  roles: ['web'],
+  relays: [],
+  logFault: null,
+}
 const newPasskey = { id: 'new', person: person as PersonId, publicKey: 'public', counter: 0, name: 'key' }
 
 /** Removes all suppressions of the tenant; the rows of others stay. */

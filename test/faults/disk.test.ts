@@ -5,13 +5,13 @@
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
-import { lackingDisk, makeDisk } from '../support/block-device.ts'
+import { fillDisk, lackingDisk, makeDisk } from '../support/block-device.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { type Account, assertAllDelivered, type Load, startLoad } from '../support/load.ts'
@@ -64,7 +64,7 @@ async function survivesFullDisk(t: TestContext, folder: string, variables: Varia
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...variables })
   const load = startLoad(t, { api: () => server.api, key: server.key, clients: 4 })
   await eventually(() => load.acknowledged.size > 50)
-  fill(join(folder, 'balloon'))
+  fillDisk(join(folder, 'balloon'))
   await eventually(() => (load.statuses.get(503) ?? 0) > 50, 120_000)
   const refused = await eventually(async () => {
     const answer = await post(server, server.key)
@@ -80,17 +80,6 @@ async function survivesFullDisk(t: TestContext, folder: string, variables: Varia
   await eventually(() => load.acknowledged.size > before + 50, 120_000)
   await load.stop()
   await assertNothingLost(t, server.env, { received, acknowledged: load.acknowledged })
-}
-
-/** Writes until not one more byte fits. */
-function fill(path: string): void {
-  for (const size of [1 << 22, 1 << 14, 1 << 9, 1]) {
-    try {
-      for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' })
-    } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
-    }
-  }
 }
 
 const disk = await lackingDisk()

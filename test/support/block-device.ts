@@ -3,7 +3,7 @@
  * synced, like a power cut: the file system is shut down without writing its log.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { lacking } from './installed.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
@@ -48,6 +48,25 @@ export function makeDisk(scope: Scope): Disk {
       unmount()
       mount()
     },
+  }
+}
+
+/** A file system in memory of so many bytes. */
+export function makeSmallDisk(scope: Scope, bytes: number): string {
+  const folder = temporaryFolder(scope)
+  run('mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder)
+  atEnd(scope, () => run('umount', '--lazy', folder))
+  return folder
+}
+
+/** Writes until not one more byte fits. */
+export function fillDisk(path: string): void {
+  for (const size of [1 << 22, 1 << 14, 1 << 9, 1]) {
+    try {
+      for (;;) writeFileSync(path, Buffer.alloc(size), { flag: 'a' })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    }
   }
 }
 

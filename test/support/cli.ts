@@ -16,6 +16,7 @@ import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { testDatabaseUrl } from './database.ts'
 import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
+import { eventually } from './wait.ts'
 
 const checkout = [process.execPath, fileURLToPath(new URL('../../bin/postern.js', import.meta.url))]
 
@@ -250,6 +251,31 @@ export async function serveAcme(
   return { api, console, ...(hooks !== undefined && { hooks }), key, env }
 }
 
+/** Starts `postern serve` on known ports, with a standard output of the test's; waits until it answers. */
+export async function spawnServeInto(
+  scope: Scope,
+  stdout: number | 'pipe',
+  more: Variables,
+  under: readonly string[] = [],
+): Promise<
+  Pick<RunningPostern, 'api' | 'ops' | 'key' | 'env' | 'child'> & { readonly errors: () => string }
+> {
+  const [api, ops] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
+  const listen = { POSTERN_API_LISTEN: api, POSTERN_OPS_LISTEN: ops }
+  const env = { ...(await serveEnvironment(scope)), ...listen, ...more }
+  const key = await newAcme(env)
+  const [file = '', ...args] = [...under, ...command, 'serve']
+  const child = spawn(file, args, { env: { ...quiet, ...env }, stdio: ['ignore', stdout, 'pipe'] })
+  atEnd(scope, () => child.kill('SIGKILL'))
+  let errors = ''
+  child.stderr?.on('data', (chunk) => {
+    errors += chunk
+  })
+  const isReady = () => fetch(`http://${ops}/readyz`).then(({ status }) => status === 200)
+  await eventually(() => isReady().catch(() => false))
+  return { api: `http://${api}`, ops: `http://${ops}`, key, env, child, errors: () => errors }
+}
+
 /** Makes the app `acme` by the command line; a key of it. */
 export async function newAcme(env: Variables): Promise<string> {
   const app = [
@@ -287,9 +313,7 @@ export async function spawnServe(
     output += chunk
   })
   const lines = createInterface(child.stdout)
-  let document = ''
   type Ready = {
-    ready: boolean
     api: string
     ops: string
     console: string
@@ -299,13 +323,11 @@ export async function spawnServe(
   const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
-      if (line === '{' || document !== '') document += line // log lines may come before
-      if (line === '}') resolve(JSON.parse(document))
+      if (line.startsWith('{"ready":')) resolve(JSON.parse(line)) // log lines may come before
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { ready, api, ops, console, hooks, feedback } = await started
-  if (!ready) throw new Error(`postern serve is not ready: ${document}`)
+  const { api, ops, console, hooks, feedback } = await started
   const others = { ...(hooks && { hooks }), ...(feedback && { feedback }) }
   return { api, ops, console, ...others, env, child, output: () => output }
 }

@@ -11,6 +11,8 @@ export type NodeRecord = {
   readonly startedAt: number
   readonly seenAt: number
   readonly relays: readonly RelayState[]
+  /** Why it cannot write its log, since when, and how many lines were lost; null while it can. */
+  readonly logFault: { readonly since: number; readonly reason: string; readonly lost: number } | null
 }
 
 /** A node that has not been seen for this long is silent: it died, hangs, or has lost the database. */

@@ -43,9 +43,18 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
       kind: 'no_worker',
       message: `No process is sending mail${seesAll ? ': start one with the worker role' : ''}. ${describeWaiting(situation)}`,
     })
-  const certificates = seesAll ? judgeCertificates(workers, nowMs) : []
-  return [...found, ...judgeRelays(workers, situation), ...certificates]
+  const own = seesAll ? [...judgeLogs(alive, nowMs), ...judgeCertificates(workers, nowMs)] : []
+  return [...found, ...judgeRelays(workers, situation), ...own]
 }
+
+const judgeLogs = (alive: readonly NodeResource[], nowMs: number): Condition[] =>
+  alive.flatMap(({ logFault, machine }): Condition[] => {
+    if (logFault === null) return []
+    const { lost, reason, since } = logFault
+    const age = describeDuration(nowMs - Date.parse(since))
+    const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. ${counted(lost, 'line has', 'lines have')} been lost. Mail is not affected. Make room, or restart whatever reads its standard output.`
+    return [{ kind: 'log_lost', message }]
+  })
 
 const findWaits = ({ queue }: NodeSituation) =>
   queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)

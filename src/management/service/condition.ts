@@ -30,6 +30,7 @@ export const attentionKinds = [
   'relay_down',
   'certificate_expires',
   'process_silent',
+  'log_lost',
   'queue_nearly_full',
   'daily_limit_near',
   'mail_held',

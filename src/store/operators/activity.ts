@@ -127,7 +127,7 @@ const toRefusal = (row: Row): RefusedRequest => ({
 
 function* noteNode(
   { nowMs, prefix }: ScriptContext,
-  { id, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
+  { id, logFault, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
 ): Script<void> {
   yield {
     text: `delete from ${prefix}node
@@ -135,10 +135,14 @@ function* noteNode(
     values: [nowMs - dayMs, machine, JSON.stringify(roles), Math.min(startedAt, nowMs - nodeSilentMs)],
   }
   yield {
-    text: `insert into ${prefix}node (node_id, machine, version, roles, started_at, seen_at, relays)
-      values ($1, $2, $3, $4, $5, $6, $7)
-      on conflict (node_id) do update set seen_at = excluded.seen_at, relays = excluded.relays`,
-    values: [id, machine, version, JSON.stringify(roles), startedAt, nowMs, JSON.stringify(relays)],
+    text: `insert into ${prefix}node (node_id, machine, version, roles, started_at, seen_at, relays, log_fault)
+      values ($1, $2, $3, $4, $5, $6, $7, $8)
+      on conflict (node_id) do update
+        set seen_at = excluded.seen_at, relays = excluded.relays, log_fault = excluded.log_fault`,
+    values: [
+      ...[id, machine, version, JSON.stringify(roles), startedAt, nowMs, JSON.stringify(relays)],
+      logFault && JSON.stringify(logFault),
+    ],
   }
 }
 
@@ -166,6 +170,7 @@ const toNodeRecord = (row: Row): NodeRecord => ({
   startedAt: row.started_at as number,
   seenAt: row.seen_at as number,
   relays: readRelays(row.relays as string),
+  logFault: JSON.parse((row.log_fault as string | null) ?? 'null'),
 })
 
 export const activityChanges = { addRefusals }

@@ -161,7 +161,8 @@ create table node (
   roles json not null,                     -- JSON array
   started_at bigint not null,
   seen_at bigint not null,
-  relays json not null                     -- JSON array of RelayState
+  relays json not null,                    -- JSON array of RelayState
+  log_fault json                           -- why it cannot write its log; null while it can
 );
 
 -- GCRA state of keys, recipients and mailboxes. A bucket is a key's id or a keyed hash.

@@ -154,7 +154,8 @@ create table node (
   roles text not null,                     -- JSON array
   started_at integer not null,
   seen_at integer not null,
-  relays text not null                     -- JSON array of RelayState
+  relays text not null,                    -- JSON array of RelayState
+  log_fault text                           -- JSON: why it cannot write its log; null while it can
 ) strict, without rowid;
 
 -- GCRA state of keys, recipients and mailboxes: one row for each transaction that charged any (buckets.ts).

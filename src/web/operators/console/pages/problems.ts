@@ -23,6 +23,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   relay_down: () => delivery,
   certificate_expires: () => delivery,
   process_silent: () => delivery,
+  log_lost: () => delivery,
   mail_late: () => delivery,
   queue_nearly_full: () => delivery,
   requests_turned_away: () => ['/#answers', 'Show the responses'],

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Span, trace } from '@opentelemetry/api'
+import { traceRequest } from './tracing.ts'
+
+test('an SDK that throws, at the start or the end of a span, costs the span and not the work', async () => {
+  const broken = () => {
+    throw new Error('the exporter has no disk')
+  }
+  const span = { isRecording: () => true, setAttributes: broken, end: broken } as unknown as Span
+  let starts = 0
+  trace.setGlobalTracerProvider({
+    getTracer: () => ({
+      startSpan: () => (starts++ === 0 ? span : broken()),
+      startActiveSpan: broken,
+    }),
+  })
+  const traced = traceRequest({}, () => true)
+  assert.equal(
+    traced.run('render', () => 1),
+    1,
+  )
+  assert.equal(await traced.wait('submit', async () => 2), 2)
+  traced.end(() => ({}))
+  assert.equal(traceRequest({}, () => true).traceparent, null)
+  assert.equal(starts, 4)
+})
