@@ -14,8 +14,8 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 }
 
 /**
- * A command waits for a slow reader of its output, and fails if it cannot be written: a key that it made would
- * otherwise be lost without a word.
+ * A command waits for a slow reader of its output, and fails if it cannot be written: a key that it made
+ * would otherwise be lost without a word.
  */
 function writeWhole(descriptor: 1 | 2, text: string): void {
   const kind = fstatSync(descriptor)
@@ -51,13 +51,16 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 if (process.pid === 1)
   for (const signal of signals) process.once(signal, () => process.exit(128 + constants.signals[signal]))
 
-/** Longer than a clean stop takes when a client, a relay and a receiver of webhooks each use all of their time. */
+/**
+ * Longer than a clean stop takes when a client, a relay and a receiver of webhooks each use all of their
+ * time.
+ */
 const stopMaxMs = 40_000
 
 /**
- * Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. The hangup
- * of a terminal stops the process as SIGTERM does. Without a terminal SIGHUP is ignored, as under nohup: there is
- * nothing to reload.
+ * Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. The
+ * hangup of a terminal stops the process as SIGTERM does. Without a terminal SIGHUP is ignored, as under
+ * nohup: there is nothing to reload.
  */
 function untilStopped(): Promise<void> {
   const [own, faults] = [new LineOutput(1), new LineOutput(2)]

@@ -93,8 +93,8 @@ export type FeedbackReceived = {
 }
 
 /**
- * Log lines can no longer be written to standard output, or (`reason` null) they can again. `lost`: how many were
- * lost since the start.
+ * Log lines can no longer be written to standard output, or (`reason` null) they can again. `lost`: how many
+ * were lost since the start.
  */
 export type LogChanged = {
   readonly kind: 'log_changed'
@@ -213,7 +213,7 @@ export type Emit = (event: PosternEvent) => void
 export class EventStream {
   readonly #listeners: Emit[] = []
 
-  /** A listener that fails costs what it would have shown, not the work of whoever emits. */
+  /** A listener that fails costs what it would have shown, not the work that it tells of. */
   readonly emit: Emit = (event) => {
     for (const listener of this.#listeners) {
       try {

@@ -1,7 +1,8 @@
 /**
- * Standard output or standard error of a service. A full disk, or a reader that has stopped, must not stop the
- * service: no write waits. Lines that cannot be written now wait in a bounded buffer; further ones are lost, and
- * counted. Node's own streams would not do: one on a file ends with its first error, and one on a terminal waits.
+ * Standard output or standard error of a service. A full disk, or a reader that has stopped, must not stop
+ * the service: no write waits. Lines that cannot be written now wait in a bounded buffer; further ones are
+ * lost, and counted. Node's own streams would not do: one on a file ends with its first error, and one on a
+ * terminal waits.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 
@@ -30,7 +31,9 @@ export class LineOutput {
     return this.#lost
   }
 
-  /** `listener` is called when lines can no longer be written, and with null when all that waited have been. */
+  /**
+   * `listener` is called when lines can no longer be written, and with null when all that waited have been.
+   */
   subscribe(listener: (fault: OutputFault | null) => void): void {
     this.#listeners.push(listener)
     if (this.#fault !== null) listener(this.#fault)
@@ -49,7 +52,9 @@ export class LineOutput {
     if (this.#timer === undefined) this.#drain()
   }
 
-  /** Writes what the kernel takes now. The rest of a line that is half written stays the first of the buffer. */
+  /**
+   * Writes what the kernel takes now. The rest of a line that is half written stays the first of the buffer.
+   */
   #drain(): void {
     try {
       for (let [bytes] = this.#waiting; bytes !== undefined; [bytes] = this.#waiting) {
@@ -77,7 +82,10 @@ export class LineOutput {
   }
 }
 
-/** A descriptor whose writes never wait. A file's never do; the shared one of a pipe is left as it is, if possible. */
+/**
+ * A descriptor whose writes never wait. A file's never do; the shared one of a pipe is left as it is, if
+ * possible.
+ */
 function openWithoutWaiting(descriptor: 1 | 2): number {
   if (fstatSync(descriptor).isFile()) return descriptor
   try {

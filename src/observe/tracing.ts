@@ -98,8 +98,8 @@ export class Trace {
 }
 
 /**
- * An SDK that fails costs a span, not an email: an attempt that failed after the relay took the message would be
- * made again.
+ * An SDK that fails costs a span, not an email: an attempt that failed after the relay took the message would
+ * be made again.
  */
 function withoutThrowing<T>(work: () => T): T | null {
   try {

@@ -52,7 +52,7 @@ const judgeLogs = (alive: readonly NodeResource[], nowMs: number): Condition[] =
     if (logFault === null) return []
     const { lost, reason, since } = logFault
     const age = describeDuration(nowMs - Date.parse(since))
-    const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. ${counted(lost, 'line has', 'lines have')} been lost. Mail is not affected. Make room, or restart whatever reads its standard output.`
+    const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. ${counted(lost, 'line has', 'lines have')} been lost. Mail is not affected. Make room, or restart the program that reads its standard output.`
     return [{ kind: 'log_lost', message }]
   })
 

@@ -17,6 +17,7 @@ import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
 import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
+import { findMoved, noteOpenFiles } from './engine/open-files.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
 import { migrate, requireFile } from './files/migrate.ts'
 import { type Call, queueFunctions } from './threads/calls.ts'
@@ -52,18 +53,24 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const prepared = prepare(options, readClock(clock))
   const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
-  const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, options)
+  const files = isService ? noteOpenFiles(path) : []
+  let isOpen = true
+  const writer = new WriterThread({ path, files, ring, hashKey, queueMax, clock }, options)
   if (isService) writer.start()
   const sql = (text: string) => connection.sql(text)
   // Commands read on the main thread: starting a thread takes 100 ms.
   const reader = isService ? new ReaderThread({ path, clock }) : null
-  const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> =>
-    reader === null || shortReads.has(name)
+  const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> => {
+    const moved = isOpen ? findMoved(files) : null
+    if (moved !== null) throw moved
+    return reader === null || shortReads.has(name)
       ? readHere({ sql, nowMs: readClock(clock) }, { name, args })
       : reader.call({ name, args })
+  }
   const readMethods = toMethods(allReads, read)
   const claims = new LockedClaims(path, writer)
   const close = async () => {
+    isOpen = false
     await reader?.close()
     if (connection.connection.isOpen) connection.close()
     await writer.close() // the last connection, and one that may write: SQLite then removes the WAL

@@ -111,6 +111,7 @@ function primaryCode(error: unknown): number | null {
 export type FaultKind = 'temporary' | 'fatal' | 'bug'
 
 export function faultKind(error: unknown): FaultKind {
+  if (error instanceof StoreUnavailable) return 'temporary'
   const code = primaryCode(error)
   if (code === null) return 'bug'
   if (temporary.has(code)) return 'temporary'

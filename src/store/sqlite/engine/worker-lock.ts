@@ -5,10 +5,11 @@
  *
  * The file is opened by SQLite alone: when a process closes any other descriptor of it, its lock ends.
  */
-import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../../store.ts'
 import { faultKind, isBusy } from './connection.ts'
+import { fileIdentity } from './open-files.ts'
 
 /** Resolved, so that a symbolic link to the database does not lead to another lock. */
 const lockPath = (path: string): string => `${existsSync(path) ? realpathSync(path) : path}-worker`
@@ -24,15 +25,19 @@ export class WorkerLock {
     this.#path = lockPath(path)
   }
 
-  /** Takes the lock if no other process has it. `taken`: just now; `held`: before, without a break. */
-  tryTake(): 'taken' | 'held' | 'not_held' {
+  /**
+   * Takes the lock if no other process has it. `taken`: just now; `made`: the same, but its file was missing,
+   * so a process that locked a deleted one may still be sending; `held`: before, without a break.
+   */
+  tryTake(): 'taken' | 'made' | 'held' | 'not_held' {
     if (this.#isHeld && this.#isIntact()) return 'held'
     try {
       if (!this.#isIntact()) this.release()
+      const isMade = this.#file === null && !existsSync(this.#path)
       this.#file ??= this.#open()
       this.#file.database.exec('begin exclusive')
       this.#isHeld = true
-      return 'taken'
+      return isMade ? 'made' : 'taken'
     } catch (error) {
       if (isBusy(error)) return 'not_held'
       this.release()
@@ -42,23 +47,18 @@ export class WorkerLock {
 
   /** False if somebody deleted or replaced the file: another process may then have locked the new one. */
   #isIntact(): boolean {
-    return this.#file?.identity === this.#identity()
+    return this.#file?.identity === fileIdentity(this.#path)
   }
 
   #open(): OpenFile {
     const database = new DatabaseSync(this.#path, { timeout: 0 })
     try {
       accessSync(this.#path, constants.W_OK) // SQLite would lock a read-only file for readers only
-      return { database, identity: this.#identity() ?? '' }
+      return { database, identity: fileIdentity(this.#path) ?? '' }
     } catch (error) {
       database.close()
       throw error
     }
-  }
-
-  #identity(): string | null {
-    const stat = statSync(this.#path, { throwIfNoEntry: false })
-    return stat === undefined ? null : `${stat.dev} ${stat.ino}`
   }
 
   release(): void {

@@ -1,5 +1,5 @@
 /** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
-import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../../crypto/key-ring.ts'
@@ -60,10 +60,13 @@ const inUse = (path: string, doing: string): BackupRefused =>
  */
 export async function withWorkerLock<T>(path: string, doing: string, work: () => T | Promise<T>): Promise<T> {
   const lock = new WorkerLock(path)
+  const taken = lock.tryTake()
   try {
-    if (lock.tryTake() === 'not_held') throw inUse(path, doing)
+    if (taken === 'not_held') throw inUse(path, doing)
     return await work()
   } finally {
+    // Alone, its file would say that there was a database.
+    if (taken === 'made' && !existsSync(path)) rmSync(`${path}-worker`)
     lock.release()
   }
 }

@@ -2,7 +2,16 @@
  * Brings the schema up to date. Each step is one transaction together with its version row, so a
  * crash leaves whole steps and the next start continues. Steps only go forward.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
@@ -11,13 +20,55 @@ import { backUpBeforeMigration } from './backup.ts'
 
 const ownSteps = new URL('../migrations/', import.meta.url)
 
-/** Throws if the file cannot be made, or if there is none and `use` does not allow to make one. */
-export function requireFile(path: string, use: SchemaUse): void {
-  if (existsSync(path)) return
+/**
+ * Throws if the file cannot be made, or if there is none and `use` does not allow to make one. Throws too if
+ * files beside it show that the database was moved or deleted, or is another one: SQLite would drop the WAL
+ * of a missing database, and write that of another one into this.
+ */
+export function requireFile(given: string, use: SchemaUse): void {
+  const path = resolveLink(given)
+  const size = sizeOf(path)
+  const wal = `${path}-wal`
+  const left =
+    (sizeOf(wal) ?? 0) > 0 ? wal : size === null && existsSync(`${path}-worker`) ? `${path}-worker` : null
+  if (!size && left !== null)
+    throw new StoreUnavailable(
+      `there is no database at ${path}, but ${left} shows that there was one: put the database back (is its disk mounted?), or restore a backup. To start with a new one, move ${left} away`,
+    )
+  if (size && left === wal && !isInWalMode(path))
+    throw new StoreUnavailable(
+      `${path} is a backup that was copied here, and ${wal} belongs to the database before it: use "postern restore", or move ${wal} away`,
+    )
+  if (size !== null) return
   const folder = dirname(path)
   if (!existsSync(folder))
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
   stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
+}
+
+/** SQLite keeps the WAL beside the file that a link leads to. */
+function resolveLink(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return path
+  throw new StoreUnavailable(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
+}
+
+/** Null if there is no file. */
+const sizeOf = (path: string): number | null => statSync(path, { throwIfNoEntry: false })?.size ?? null
+
+/**
+ * Whether the header says so (https://www.sqlite.org/fileformat2.html, offset 18). A database of Postern's
+ * always is; a backup is not.
+ */
+function isInWalMode(path: string): boolean {
+  const descriptor = openSync(path, 'r')
+  try {
+    const version = Buffer.alloc(1)
+    readSync(descriptor, version, 0, 1, 18)
+    return version[0] === 2
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 /** Throws if the schema is newer than this program. */

@@ -30,9 +30,9 @@ export class LockedClaims {
   async claimDue(request: ClaimRequest): Promise<Claimed> {
     const lock = this.#lock.tryTake()
     if (lock === 'not_held') return standingBy
-    if (lock === 'taken') {
+    if (lock !== 'held') {
       this.#takes += 1
-      this.#allVoid = true
+      this.#allVoid = lock === 'taken' // otherwise leases lapse
     }
     const take = this.#takes
     const call: ClaimCall = { request, allVoid: this.#allVoid }

@@ -11,6 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection, faultKind } from '../engine/connection.ts'
+import { findMoved, type OpenFiles } from '../engine/open-files.ts'
 import { newWriter, type Writer, WriteTransaction } from '../queue/write-transaction.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import { type Call, runCall } from './calls.ts'
@@ -18,6 +19,8 @@ import type { LastStep } from './checkpointer.ts'
 
 export type WriterData = {
   readonly path: string
+  /** Empty for a command, which does not last. */
+  readonly files: OpenFiles
   readonly ring: KeyRing
   readonly hashKey: Uint8Array
   readonly queueMax: number
@@ -27,6 +30,17 @@ export type WriterData = {
 
 export type ToWriter = { readonly group: number; readonly calls: readonly Call[] } | 'close'
 export type FromWriter = { readonly group: number; readonly answers: readonly Answer[] }
+
+/** Outcomes are recorded even in a database that has moved, which may be put back. */
+const recordsOutcomes: ReadonlySet<Call['name']> = new Set(['recordOutcome', 'renewLeases'])
+
+function answerGroup(writer: Writer, files: OpenFiles, calls: readonly Call[]): Answer[] {
+  const moved = findMoved(files)
+  if (moved === null) return runGroup(writer, calls)
+  return calls.flatMap((call) =>
+    recordsOutcomes.has(call.name) ? runGroup(writer, [call]) : [faultAnswer(moved)],
+  )
+}
 
 function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   let done: { tx: WriteTransaction; answers: Answer[] }
@@ -64,7 +78,10 @@ function serve(): void {
       port.close()
       return
     }
-    const answer: FromWriter = { group: message.group, answers: runGroup(writer, message.calls) }
+    const answer: FromWriter = {
+      group: message.group,
+      answers: answerGroup(writer, data.files, message.calls),
+    }
     port.postMessage(answer)
     if (Atomics.load(data.lastStep, 0) === 1) {
       writer.connection.checkpoint()
