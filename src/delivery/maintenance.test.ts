@@ -18,7 +18,10 @@ test('a step a second, the next one soon while there is more, and none after the
   let count = 0
   const seen: PosternEvent[] = []
   const stop = startMaintenance(
-    { maintain: () => steps[count++]?.() ?? Promise.resolve({ more: false, ended: [] }) },
+    {
+      maintain: () => steps[count++]?.() ?? Promise.resolve({ more: false, ended: [] }),
+      listMissingKeys: async () => [{ keyId: 'old', emails: 3 }],
+    },
     (event) => void seen.push(event),
   )
   const pass = async (ms: number) => {
@@ -32,7 +35,7 @@ test('a step a second, the next one soon while there is more, and none after the
   assert.deepEqual([await pass(1000), await pass(1000)], [4, 5], 'a failure ends nothing')
   assert.deepEqual(
     seen.map(({ kind }) => kind),
-    ['emails_ended', 'bug'],
+    ['emails_ended', 'key_missing', 'bug'],
   )
   stop()
   assert.equal(await pass(5000), 5)

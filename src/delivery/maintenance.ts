@@ -1,16 +1,32 @@
-/** Runs the store's maintenance: one step a second, and the next step soon while there is more to do. */
+/**
+ * Runs the store's maintenance: one step a second, and the next step soon while there is more to do. Says
+ * which keys mail waits for.
+ */
 import type { Emit } from '../observe/events.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 
 const everyMs = 1000
 const nextStepMs = 20
+/** Between two looks for mail that waits for a key. */
+const keysEveryMs = 10_000
+
+type MaintainedStore = Pick<Store, 'maintain' | 'listMissingKeys'>
 
 /** Returns a function that stops it. */
-export function startMaintenance(store: Pick<Store, 'maintain'>, emit: Emit): () => void {
+export function startMaintenance(store: MaintainedStore, emit: Emit): () => void {
   let timer: NodeJS.Timeout
   let stopped = false
+  let keysAtMs = Number.NEGATIVE_INFINITY
+  let missing: ReadonlySet<string> = new Set()
   const step = async () => {
-    const more = await maintainOnce(store, emit)
+    const more = await attempt(emit, async () => {
+      const { more, ended } = await store.maintain()
+      if (ended.length > 0) emit({ kind: 'emails_ended', ended })
+      if (more || performance.now() < keysAtMs) return more
+      keysAtMs = performance.now() + keysEveryMs
+      missing = await tellMissing(store, missing, emit)
+      return false
+    })
     if (!stopped) timer = setTimeout(step, more ? nextStepMs : everyMs)
   }
   timer = setTimeout(step, everyMs)
@@ -20,11 +36,20 @@ export function startMaintenance(store: Pick<Store, 'maintain'>, emit: Emit): ()
   }
 }
 
-async function maintainOnce(store: Pick<Store, 'maintain'>, emit: Emit): Promise<boolean> {
+/** Emits an event for each key that was not missing before. */
+async function tellMissing(
+  store: MaintainedStore,
+  before: ReadonlySet<string>,
+  emit: Emit,
+): Promise<ReadonlySet<string>> {
+  const keys = await store.listMissingKeys()
+  for (const key of keys) if (!before.has(key.keyId)) emit({ kind: 'key_missing', ...key })
+  return new Set(keys.map(({ keyId }) => keyId))
+}
+
+async function attempt(emit: Emit, work: () => Promise<boolean>): Promise<boolean> {
   try {
-    const { more, ended } = await store.maintain()
-    if (ended.length > 0) emit({ kind: 'emails_ended', ended })
-    return more
+    return await work()
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) emit({ kind: 'bug', doing: 'maintaining the store', error })
     return false

@@ -189,6 +189,8 @@ export type PosternEvent =
    * outage.
    */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
+  /** Mail waits for a key that this process lacks. Emitted once for each key. */
+  | { readonly kind: 'key_missing'; readonly keyId: string; readonly emails: number }
   /** The key ring cannot open the secret of an auth server, which is refused. */
   | { readonly kind: 'hook_secret_closed'; readonly keyId: KeyId }
   /** The key ring cannot open the secret of an app's webhooks, so none of them is sent. */

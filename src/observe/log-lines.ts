@@ -99,6 +99,11 @@ const lines: {
     text: 'the process stopped before these attempts were recorded; they may be made again',
     fields: { count },
   }),
+  key_missing: ({ emails, keyId }) => ({
+    level: 'error',
+    text: 'emails wait for the key that sealed them: put it back into POSTERN_SECRET_KEYS and restart, and they are sent at once, unless their links have expired',
+    fields: { key: keyId, emails },
+  }),
   hook_secret_closed: ({ keyId }) => ({
     level: 'error',
     text: 'the secret of an auth server cannot be opened, so its calls are refused: put the key that sealed it back into the key ring, or connect the auth server again',

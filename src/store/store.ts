@@ -135,6 +135,13 @@ export type Claimed = {
 /** `more`: another step would find work now. */
 export type Maintained = { readonly more: boolean; readonly ended: readonly EndedEmail[] }
 
+/** Mail waits for a key of the ring that a worker lacked. */
+export type MissingKey = {
+  readonly keyId: string
+  /** Counted up to 10,000. */
+  readonly emails: number
+}
+
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
@@ -160,7 +167,9 @@ export interface Store
    */
   openWorkerSession(onQueued: () => void): void
 
-  /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */
+  /** Rejects with `StoreUnavailable` if no email could be queued now. */
+  probeWrite(): Promise<void>
+  /** Depth and oldest acceptance: cheap at any depth, for metrics. */
   readQueueGauge(): Promise<QueueGauge>
   /**
    * For pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
@@ -172,6 +181,9 @@ export interface Store
   makeReference(id: EmailId): Reference
   /** The email that a reference names; null if this database did not make it. */
   openReference(reference: Reference): EmailId | null
+
+  /** The keys for which mail waits. */
+  listMissingKeys(): Promise<readonly MissingKey[]>
 
   /** Checks the database and the machine that it runs on. */
   examine(): Promise<readonly Finding[]>

@@ -1,6 +1,6 @@
 /** Conformance: the counts behind charts, refusals, processes, and the measures of the queue. */
 import assert from 'node:assert/strict'
-import { activityDays, appMinutesKept, scanMax, unreadableWaitMs } from '../../src/domain/bounds.ts'
+import { activityDays, appMinutesKept, scanMax } from '../../src/domain/bounds.ts'
 import { noReply } from '../../src/domain/delivery/reply.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId } from '../../src/domain/id.ts'
@@ -292,7 +292,7 @@ export function queueMeasures(it: It): void {
     assert.deepEqual(await lateSince(), [], 'a worker has it')
     const reply = noReply('no relay is available')
     const unattempted = { kind: 'unattempted', relay: null, reply } as const
-    await store.recordOutcome(held, { ...unattempted, waitMs: unreadableWaitMs })
+    await store.recordOutcome(held, { ...unattempted, waitMs: 300_000 })
     assert.deepEqual(await lateSince(), [acceptedAt], 'no relay took it')
     await store.retryDeferred(null, null, operator)
     assert.deepEqual(await lateSince(), [acceptedAt], 'a retry by hand does not make it young')

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Reference } from '../../src/domain/delivery/reference.ts'
-import { newId } from '../../src/domain/id.ts'
+import { type EmailId, newId } from '../../src/domain/id.ts'
+import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import { claim, type Engine, type It, newSender, request, testRing } from './subject.ts'
+import { claim, deferred, type Engine, type It, newSender, request, testRing } from './subject.ts'
 
 export function keyRings(it: It, engine: Engine): void {
   it('a reference is the same after a rotation; a forged one, or one of another database, names nothing', async (t, {
@@ -44,7 +45,7 @@ export function keyRings(it: It, engine: Engine): void {
 
   test(`${engine.name}: an email whose key has left the ring waits for it, the others flow`, async (t) => {
     const [old, fresh] = [newRing('old'), newRing('new')]
-    const { store, reopen, advance } = await engine.open(t, { ring: old })
+    const { store, reopen } = await engine.open(t, { ring: old })
     const sender = await newSender(store, 'a')
     const held = await store.enqueue(request(store, sender))
     const rotated = await reopen({ ring: [...fresh, ...old] })
@@ -59,21 +60,45 @@ export function keyRings(it: It, engine: Engine): void {
     const record = held.kind === 'queued' ? await without.findEmail(held.emailId) : null
     assert.equal(record?.state, 'deferred')
     assert.match(record.trail.at(-1)?.reply?.text ?? '', /key ring lacks the key "old"/)
+    assert.deepEqual(await without.listMissingKeys(), [{ keyId: 'old', emails: 1 }])
+    assert.deepEqual((await without.measureQueue()).late, [], 'it wants no attempt')
     await without.close() // on SQLite it has the worker lock
-    advance(300_000)
-    assert.equal((await claim(store))[0]?.attempt, 1, 'readable again once the key is back')
+    assert.equal((await claim(store))[0]?.attempt, 1, 'due at once when the key is back')
+    assert.ok((await store.listMissingKeys()).every(({ keyId }) => keyId !== 'old'))
   })
 
-  test(`${engine.name}: an email that its key does not open fails, and the claim says so`, async (t) => {
+  test(`${engine.name}: after a start without a key, all its mail is found, due or not, and nothing else`, async (t) => {
     const [old, fresh] = [newRing('old'), newRing('new')]
     const { store, reopen } = await engine.open(t, { ring: old })
     const sender = await newSender(store, 'a')
+    const ids: (EmailId | null)[] = []
+    for (let n = 0; n < 5; n++) {
+      const result = await store.enqueue(request(store, sender))
+      ids.push(result.kind === 'queued' ? result.emailId : null)
+    }
+    const claims = await claim(store, 3)
+    for (const one of claims) await store.recordOutcome(one, deferred(600_000))
+    await store.close() // on SQLite it has the worker lock
+    const rotated = await reopen({ ring: [...fresh, ...old] })
+    await rotated.enqueue(request(rotated, sender, { to: 'bob@x.org' }))
+    await rotated.close()
+    const without = await reopen({ ring: fresh })
+    atEnd(t, () => without.close())
+    while ((await without.maintain()).more);
+    assert.deepEqual(await without.listMissingKeys(), [{ keyId: 'old', emails: 5 }])
+    await without.close()
+    const again = await reopen({ ring: [...fresh, ...old] })
+    atEnd(t, () => again.close())
+    assert.equal((await claim(again)).length, 6, 'due at once, all of it')
+  })
+
+  it('an email that its key does not open fails, and the claim says so', async (_t, subject) => {
+    const { store, execute } = subject
+    const sender = await newSender(store, 'a')
     const held = await store.enqueue(request(store, sender))
-    await (await reopen({ ring: [...fresh, ...old] })).close()
-    const other = await reopen({ ring: [...fresh, ...newRing('old')] })
-    atEnd(t, () => other.close())
-    await other.enqueue(request(other, sender, { to: 'bob@x.org' }))
-    const { claims, ended } = await other.claimDue({ max: 10, perApp: 10, leases: [] })
+    await execute("update queue set sealed = (select sealed from secret where name = 'hash-key')")
+    await store.enqueue(request(store, sender, { to: 'bob@x.org' }))
+    const { claims, ended } = await store.claimDue({ max: 10, perApp: 10, leases: [] })
     assert.deepEqual(
       claims.map(({ content }) => content.to),
       ['bob@x.org'],
@@ -82,5 +107,20 @@ export function keyRings(it: It, engine: Engine): void {
     assert.deepEqual(ended, [
       { emailId: held.emailId, appId: sender.app.id, state: 'failed', reason: 'unreadable' },
     ])
+  })
+
+  test(`${engine.name}: a key with the id of another one is refused, first in the ring or not`, async (t) => {
+    const [old, fresh] = [newRing('old'), newRing('new')]
+    const { store, reopen } = await engine.open(t, { ring: old })
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    await (await reopen({ ring: [...fresh, ...old] })).close()
+    for (const ring of [
+      [...fresh, ...newRing('old')],
+      [...newRing('new'), ...old],
+      [...newRing('old'), ...fresh],
+    ] as KeyRing[])
+      await assert.rejects(reopen({ ring }), { name: 'KeyDiffers' })
+    assert.equal((await claim(store)).length, 1)
   })
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Connection } from '../../src/store/postgres/engine/connection.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { databaseAt } from '../support/database.ts'
@@ -20,6 +21,14 @@ describeStore({
     const store = await open()
     rememberRing(store, ring)
     atEnd(t, () => store.close())
-    return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open }
+    const execute = async (sql: string) => {
+      const connection = new Connection({ address })
+      await connection.transaction(async (query) => {
+        await query(`set local search_path = "${address.schema}"`)
+        await query(sql)
+      }, 10_000)
+      await connection.close()
+    }
+    return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open, execute }
   },
 })

@@ -211,7 +211,7 @@ const wrongs: Record<string, { error: RegExp; make: (database: Database, t: Test
     make: ({ backup }) => ({ file: backup, env: { POSTERN_SECRET_KEYS: newSecretKey('other') } }),
   },
   'a ring with another secret under the id': {
-    error: /right id and the wrong secret/,
+    error: /a key "test" that is not the key "test" of this database/,
     make: ({ backup }) => ({ file: backup, env: { POSTERN_SECRET_KEYS: newSecretKey('test') } }),
   },
   'a newer schema': {

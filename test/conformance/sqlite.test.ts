@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { newRing } from '../support/service.ts'
@@ -20,6 +21,11 @@ describeStore({
     const store = await open()
     rememberRing(store, ring)
     atEnd(t, () => store.close())
-    return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open }
+    const execute = async (sql: string) => {
+      const database = new DatabaseSync(path)
+      database.exec(sql)
+      database.close()
+    }
+    return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open, execute }
   },
 })

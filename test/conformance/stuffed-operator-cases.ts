@@ -280,6 +280,7 @@ export const operatorCases: Cases<ScriptName> = {
       assert.equal(it.run('claimWebhooks', acme, 10).length, 0)
     },
   },
+  probeWrite: { 'a write': (it) => it.run('probeWrite') },
   endWebhookTry: {
     accepted: (it) => it.run('endWebhookTry', { ...webhook, receiver: 'accepts', waitMs: null }),
     failed: (it) => it.run('endWebhookTry', { ...webhook, receiver: 'fails', waitMs: minuteMs }),

@@ -70,7 +70,7 @@ const suspendOthers = (it: It, apps: number) => {
   keepQueue(it, isSending)
   it.sql(`update app set status = 'suspended', status_at = ${nowMs} where rowid between 2 and ${apps + 1};
     insert into queue select 'em_' || a.rowid, a.app_id, key_id, type, 'queued', 0, 0, fence, accepted_at,
-      expires_at, due_at, wanted_at, 0, q.recipient, trail, traceparent, sealed
+      expires_at, due_at, wanted_at, 0, q.recipient, trail, traceparent, null, sealed
     from app a join queue q on q.email_id = '${emailOf('sending')}' where a.rowid between 2 and ${apps + 1}`)
 }
 
@@ -193,6 +193,10 @@ export const queueCases: Cases<Exclude<MethodName, ScriptName>> = {
       it.run('maintain')
     },
     'the beginning of a scan': (it) => it.run('maintain'),
+    'the ring lacks the key that sealed all mail': (it) => {
+      it.writer.cursors.missingKeys = ''
+      it.run('maintain')
+    },
     'everything is old': (it) => {
       it.move(500 * dayMs)
       it.run('maintain')

@@ -21,6 +21,8 @@ export type Subject = {
   advance(byMs: number): void
   /** Opens the same data again, as a second process would (with another key ring, if given). */
   reopen(options?: { ring?: KeyRing; queueMax?: number }): Promise<Store>
+  /** Runs one statement on the database, past the store. */
+  execute(sql: string): Promise<void>
 }
 
 export type Engine = {

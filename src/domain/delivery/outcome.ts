@@ -31,6 +31,8 @@ export type DeliveryOutcome =
       readonly reply: Reply
       readonly relay: string | null
       readonly waitMs: number
+      /** The id of the ring key without which the email cannot be opened. */
+      readonly missingKey?: string
     }
 
 /**

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   formatKeyRing,
+  isProof,
   KeyMissing,
   type KeyRing,
   makeKeyedHash,
   newSecretKey,
-  openHashKey,
+  openSecrets,
   parseKeyRing,
   seal,
   unseal,
@@ -64,12 +65,27 @@ test('after rotation the old key still opens; once it has left the ring nothing 
   assert.throws(() => unseal([rotated[0]], 'x', sealed), KeyMissing)
 })
 
-test('a ring with the right id and another secret is refused in words', () => {
-  const { reseal } = openHashKey(ringOf('k1'), undefined)
-  assert.throws(() => openHashKey(ringOf('k1'), reseal ?? Buffer.alloc(0)), {
-    name: 'KeyMissing',
-    message: 'the key "k1" of the key ring has the right id and the wrong secret',
-  })
+test('a key with the id of another one is refused by name, wherever it is in the ring', () => {
+  const [one, two, other] = [ringOf('k1')[0], ringOf('k2')[0], ringOf('k2')[0]]
+  const { changed, hashKey } = openSecrets([one, two], [])
+  assert.deepEqual(openSecrets([two, one], changed).hashKey, hashKey)
+  const wrong = { name: 'KeyDiffers', message: /a key "k2" that is not the key "k2" of this database/ }
+  assert.throws(() => openSecrets([one, other], changed), wrong)
+  assert.throws(() => openSecrets([other, one], changed), wrong)
+  const hashKeyAlone = changed.filter((secret) => !isProof(secret))
+  assert.throws(() => openSecrets([{ ...other, id: 'k1' }], hashKeyAlone), { name: 'KeyDiffers' })
+})
+
+test('the keys that a database was used with are known when they have left the ring', () => {
+  const [one, two, three] = [ringOf('k1')[0], ringOf('k2')[0], ringOf('k3')[0]]
+  const { changed } = openSecrets([one, two], [])
+  assert.deepEqual(openSecrets([one, two], changed), { ...openSecrets([one], changed), missing: [] })
+  assert.deepEqual(openSecrets([one], changed).missing, ['k2'])
+  assert.deepEqual(
+    openSecrets([one, three], changed).changed.map(({ name }) => name),
+    ['key k3'],
+  )
+  assert.throws(() => openSecrets([two], changed), KeyMissing)
 })
 
 test('keyed hashes differ by key and by how the parts are split', () => {

@@ -36,6 +36,11 @@ export const formatKeyRing = (ring: KeyRing): string =>
 /** The ring does not hold the key that sealed something. */
 export class KeyMissing extends Error {
   override name = 'KeyMissing'
+  readonly keyId: string
+  constructor(keyId: string) {
+    super(`the key ring lacks the key "${keyId}"`)
+    this.keyId = keyId
+  }
 }
 
 /**
@@ -70,21 +75,10 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const at = 1 + (bytes[0] ?? 0)
   const key = ring.find((candidate) => candidate.id === sealingKeyId(bytes))
-  if (key === undefined) throw new KeyMissing(`the key ring lacks the key "${sealingKeyId(bytes)}"`)
+  if (key === undefined) throw new KeyMissing(sealingKeyId(bytes))
   const decipher = createDecipheriv('aes-256-gcm', contextKey(key, context), bytes.subarray(at, at + 12))
   decipher.setAuthTag(bytes.subarray(at + 12, at + 28))
   return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')
-}
-
-function unsealHashKey(ring: KeyRing, stored: Uint8Array): string {
-  try {
-    return unseal(ring, 'hash-key', stored)
-  } catch (error) {
-    if (error instanceof KeyMissing) throw error
-    throw new KeyMissing(
-      `the key "${sealingKeyId(stored)}" of the key ring has the right id and the wrong secret`,
-    )
-  }
 }
 
 /** The id of the ring key that sealed these bytes. */
@@ -114,15 +108,69 @@ export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) =>
 export type KeyedHash = ReturnType<typeof makeKeyedHash>
 
 /**
- * Opens the key of a database's keyed hash, which is stored sealed, or makes one if there is none.
- * `reseal` is what to store if the ring's first key did not seal the stored key; otherwise null.
+ * A row of the table `secret`: the key of the database's keyed hash, or the proof of a ring key, which is a
+ * seal that only the right bytes open.
  */
-export function openHashKey(
-  ring: KeyRing,
-  stored: Uint8Array | undefined,
-): { hashKey: Buffer; reseal: Buffer | null } {
+export type StoredSecret = { readonly name: string; readonly sealed: Uint8Array }
+
+const hashKeyName = 'hash-key'
+const proofPrefix = 'key '
+
+/** The ring has a key by the id of another one: what that one sealed would seem to be damaged. */
+export class KeyDiffers extends Error {
+  override name = 'KeyDiffers'
+  constructor(id: string) {
+    super(
+      `POSTERN_SECRET_KEYS has a key "${id}" that is not the key "${id}" of this database: put its right bytes back, or, if it is a new key, give it another id`,
+    )
+  }
+}
+
+export type OpenedSecrets = {
+  readonly hashKey: Buffer
+  /** Keys that the database was used with and the ring lacks. */
+  readonly missing: readonly string[]
+  /** To be stored: a hash key that the first key of the ring seals, and proofs of keys that have none. */
+  readonly changed: readonly StoredSecret[]
+}
+
+/**
+ * Compares the ring with the proofs that the database has of its keys, and opens or makes its hash key.
+ * @throws {KeyDiffers} or {KeyMissing}
+ */
+export function openSecrets(ring: KeyRing, stored: readonly StoredSecret[]): OpenedSecrets {
+  const sealedHashKey = stored.find(({ name }) => name === hashKeyName)?.sealed
+  const proofs = stored.filter(isProof)
+  for (const { name, sealed } of proofs) if (isInRing(ring, sealed)) openAs(ring, name, sealed)
   const hashKey =
-    stored === undefined ? randomBytes(secretBytes) : Buffer.from(unsealHashKey(ring, stored), 'base64')
-  const current = stored !== undefined && sealingKeyId(stored) === ring[0].id
-  return { hashKey, reseal: current ? null : seal(ring, 'hash-key', hashKey.toString('base64')) }
+    sealedHashKey === undefined
+      ? randomBytes(secretBytes)
+      : Buffer.from(openAs(ring, hashKeyName, sealedHashKey), 'base64')
+  const proven = new Set(proofs.map(({ sealed }) => sealingKeyId(sealed)))
+  const changed: StoredSecret[] = ring
+    .filter(({ id }) => !proven.has(id))
+    .map((key) => ({ name: proofPrefix + key.id, sealed: seal([key], proofPrefix + key.id, '') }))
+  if (sealedHashKey === undefined || sealingKeyId(sealedHashKey) !== ring[0].id)
+    changed.push({ name: hashKeyName, sealed: seal(ring, hashKeyName, hashKey.toString('base64')) })
+  const missing = proofs.filter(({ sealed }) => !isInRing(ring, sealed))
+  return { hashKey, missing: missing.map(({ sealed }) => sealingKeyId(sealed)), changed }
+}
+
+export const isProof = ({ name }: Pick<StoredSecret, 'name'>): boolean => name.startsWith(proofPrefix)
+
+/** The id of the ring key that sealed something (base64url), if the ring lacks it; otherwise null. */
+export function findMissingKey(ring: KeyRing, sealed: string): string | null {
+  const bytes = Buffer.from(sealed, 'base64url')
+  return isInRing(ring, bytes) ? null : sealingKeyId(bytes)
+}
+
+const isInRing = (ring: KeyRing, sealed: Uint8Array): boolean =>
+  ring.some(({ id }) => id === sealingKeyId(sealed))
+
+function openAs(ring: KeyRing, context: string, sealed: Uint8Array): string {
+  try {
+    return unseal(ring, context, sealed)
+  } catch (error) {
+    throw error instanceof KeyMissing ? error : new KeyDiffers(sealingKeyId(sealed))
+  }
 }

@@ -11,13 +11,14 @@ export const sealContent = (ring: KeyRing, id: EmailId, content: EmailContent) =
 /** `key_missing` can be opened once the ring holds its key again; `damaged` never. */
 export type Opened =
   | { readonly kind: 'content'; readonly content: EmailContent }
-  | { readonly kind: 'key_missing' | 'damaged'; readonly why: string }
+  | { readonly kind: 'key_missing'; readonly why: string; readonly keyId: string }
+  | { readonly kind: 'damaged'; readonly why: string }
 
 export function openContent(ring: KeyRing, id: EmailId, sealed: Uint8Array): Opened {
   try {
     return { kind: 'content', content: JSON.parse(unseal(ring, toContext(id), sealed)) }
   } catch (error) {
-    if (error instanceof KeyMissing) return { kind: 'key_missing', why: error.message }
+    if (error instanceof KeyMissing) return { kind: 'key_missing', why: error.message, keyId: error.keyId }
     return { kind: 'damaged', why: 'the sealed content cannot be opened' }
   }
 }

@@ -7,9 +7,11 @@ import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
 import { feedbackChanges, feedbackReads } from './feedback.ts'
 import { keyChanges, keyReads } from './keys.ts'
+import { missingKeyReads } from './missing-keys.ts'
 import { nonceChanges } from './nonces.ts'
 import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
+import { probes } from './probe.ts'
 import { queueReads } from './queue-counts.ts'
 import type { Script, ScriptContext } from './script.ts'
 import { signingKeyChanges, signingKeyReads } from './signing-keys.ts'
@@ -31,6 +33,7 @@ export const changes = {
   ...signingKeyChanges,
   ...webhookChanges,
   ...webhookDeliveries,
+  ...probes,
 }
 
 /**
@@ -52,6 +55,7 @@ export const reads = {
   ...suppressionReads,
   ...signingKeyReads,
   ...webhookReads,
+  ...missingKeyReads,
 }
 
 /** Reads whose statements all see one state of the database. */

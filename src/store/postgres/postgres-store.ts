@@ -6,7 +6,7 @@
  */
 
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
-import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
+import { type KeyRing, makeKeyedHash, type OpenedSecrets } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
@@ -58,9 +58,11 @@ const queueFunctions = { maintain, cancelDeletedAppMail, retryEmail, retryDeferr
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { address, sessionAt, ring, queueMax, schemaUse = 'migrate' } = options
   const { groupMax = usualGroupMax, onGroup } = options
-  const hashKey = await prepareSchema(address, { ring, schemaUse })
+  const { hashKey, missing } = await prepareSchema(address, { ring, schemaUse })
   const clock = new DatabaseClock(options.clock ?? newClockOffset())
-  const context = newContext(address, { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) })
+  const missingKeys = { after: missing.length > 0 ? ('' as const) : null }
+  const keyedHash = makeKeyedHash(hashKey)
+  const context = newContext(address, { ring, queueMax, clock, keyedHash, missingKeys })
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
@@ -137,7 +139,7 @@ async function examineSession(open: (onQueued: () => void) => WorkerSession): Pr
 async function prepareSchema(
   address: PostgresAddress,
   options: { ring: KeyRing; schemaUse: SchemaUse },
-): Promise<Buffer> {
+): Promise<OpenedSecrets> {
   const connection = new Connection({ address })
   try {
     return await prepare(connection, { ...options, schema: address.schema })

@@ -4,11 +4,17 @@ import type { EndReason, EndState } from '../../domain/delivery/states.ts'
 
 /**
  * `final`: the email ends in this state. Otherwise it waits `waitMs`. `givenBack`: the attempt does not
- * count, and without a wait the email is `queued` again; in every other case it is `deferred`.
+ * count, and without a wait the email is `queued` again; in every other case it is `deferred`. Mail with a
+ * `missingKey` wants no attempt until a process has the key.
  */
 export type Ending =
   | { readonly final: EndState; readonly reason: EndReason | null }
-  | { readonly final: null; readonly waitMs: number; readonly givenBack: boolean }
+  | {
+      readonly final: null
+      readonly waitMs: number
+      readonly givenBack: boolean
+      readonly missingKey: string | null
+    }
 
 export function toEnding(outcome: DeliveryOutcome): Ending {
   switch (outcome.kind) {
@@ -19,9 +25,11 @@ export function toEnding(outcome: DeliveryOutcome): Ending {
     case 'cancelled':
       return { final: outcome.kind, reason: outcome.reason }
     case 'deferred':
-      return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: false }
-    case 'unattempted':
-      return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: true }
+      return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: false, missingKey: null }
+    case 'unattempted': {
+      const { missingKey = null, waitMs } = outcome
+      return { final: null, waitMs: Math.ceil(waitMs), givenBack: true, missingKey }
+    }
     default:
       return outcome satisfies never
   }

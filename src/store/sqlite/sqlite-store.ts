@@ -6,7 +6,13 @@
  */
 import { statSync } from 'node:fs'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
-import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
+import {
+  type KeyRing,
+  makeKeyedHash,
+  type OpenedSecrets,
+  openSecrets,
+  type StoredSecret,
+} from '../crypto/key-ring.ts'
 import { changes, notes } from '../operators/scripts.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
@@ -51,11 +57,14 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { isService = true, path, ring, queueMax } = options
   const clock = options.clock ?? newClockOffset()
   const prepared = prepare(options, readClock(clock))
-  const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
+  const { hashKey, missing, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
   const files = isService ? noteOpenFiles(path) : []
   let isOpen = true
-  const writer = new WriterThread({ path, files, ring, hashKey, queueMax, clock }, options)
+  const writer = new WriterThread(
+    { path, files, ring, lacksKeys: missing.length > 0, hashKey, queueMax, clock },
+    options,
+  )
   if (isService) writer.start()
   const sql = (text: string) => connection.sql(text)
   // Commands read on the main thread: starting a thread takes 100 ms.
@@ -104,20 +113,20 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 function prepare(
   { isService = true, path, ring, schemaUse = 'migrate' }: SqliteOptions,
   nowMs: number,
-): { readonly hashKey: Buffer; readonly connection?: Connection } {
+): Pick<OpenedSecrets, 'hashKey' | 'missing'> & { readonly connection?: Connection } {
   requireFile(path, schemaUse)
   const preparing = new Connection(path)
   const { ino } = statSync(path)
   try {
     migrate(preparing, { path, use: schemaUse, nowMs })
-    const hashKey = preparing.transaction(() => {
-      const row = preparing.sql("select sealed from secret where name = 'hash-key'").get()
-      const { hashKey, reseal } = openHashKey(ring, row?.sealed as Uint8Array | undefined)
-      if (reseal !== null && schemaUse !== 'open')
-        preparing.sql("insert or replace into secret (name, sealed) values ('hash-key', ?)").run(reseal)
-      return hashKey
+    const { hashKey, missing } = preparing.transaction(() => {
+      const stored = preparing.sql('select name, sealed from secret').all() as StoredSecret[]
+      const opened = openSecrets(ring, stored)
+      const write = preparing.sql('insert or replace into secret (name, sealed) values (?, ?)')
+      if (schemaUse !== 'open') for (const { name, sealed } of opened.changed) write.run(name, sealed)
+      return opened
     })
-    return isService ? { hashKey, connection: openReader(path, ino) } : { hashKey }
+    return { hashKey, missing, ...(isService && { connection: openReader(path, ino) }) }
   } finally {
     preparing.close()
   }

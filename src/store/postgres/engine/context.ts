@@ -5,6 +5,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { hasEnded } from '../../../domain/bearer.ts'
+import type { EmailId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import type { PostgresAddress } from '../../database-address.ts'
@@ -52,6 +53,8 @@ export type PostgresContext = {
    */
   readonly strangers: Pool
   readonly foundSecrets: LruMap<string, true>
+  /** Where the search for mail of missing keys continues; null once it has ended. */
+  readonly missingKeys: { after: EmailId | '' | null }
   /** The quoted name of Postern's schema. */
   readonly schema: string
   /** The row that this process's worker counts in. */
@@ -69,7 +72,7 @@ export type Lane = {
 
 export const quoteSchema = (schema: string): string => `"${schema}"`
 
-type Parts = Pick<PostgresContext, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
+type Parts = Pick<PostgresContext, 'ring' | 'keyedHash' | 'queueMax' | 'clock' | 'missingKeys'>
 
 export function newContext(address: PostgresAddress, parts: Parts): PostgresContext {
   const connect = () => new Connection({ address })

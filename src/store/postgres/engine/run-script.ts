@@ -2,6 +2,7 @@
 
 import { activityChanges, activityNotes } from '../../operators/activity.ts'
 import { feedbackChanges } from '../../operators/feedback.ts'
+import { probes } from '../../operators/probe.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
 import { webhookDeliveries } from '../../operators/webhooks.ts'
@@ -36,7 +37,7 @@ export const runIn = <T>(
   )
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
-const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
+const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes, ...probes }))
 const reported = new Set(Object.keys({ ...feedbackChanges, ...webhookDeliveries }))
 
 /** The connections of a read that is not an operator's. */

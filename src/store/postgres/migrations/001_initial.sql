@@ -215,6 +215,7 @@ create table queue (
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
   traceparent text,                        -- of the request (W3C Trace Context); null if it was not sampled
+  missing_key text collate "C",            -- the id of the ring key that sealed it, if a worker lacked it
   sealed bytea not null,                   -- the encrypted content
   primary key (email_id, app_id)
 );
@@ -229,6 +230,7 @@ create index queue_deferred_app on queue (app_id, email_id) where state = 'defer
 create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
+create index queue_missing_key on queue (missing_key) where missing_key is not null;
 
 -- Finished emails, for 30 days, without their content.
 create table history (

@@ -1,6 +1,6 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../../domain/app/app.ts'
-import { unreadableWaitMs } from '../../../domain/bounds.ts'
+import { missingKeyWaitMs } from '../../../domain/bounds.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
@@ -45,6 +45,7 @@ const claim = calledFunction<Input>(
     ['p_slot', 'int', ({ context }) => context.slot],
     ['p_offset_ms', 'bigint', ({ context }) => context.clock.offsetMs],
     ['p_maintain', 'boolean', ({ maintain }) => maintain],
+    ['p_keys', 'text[]', ({ context }) => context.ring.map(({ id }) => id)],
     ['p_recover', 'boolean', ({ recover }) => recover],
     ['p_session', 'int', ({ sessionId }) => sessionId],
     ['p_missing', 'int[]', ({ missing }) => missing],
@@ -168,14 +169,13 @@ export class Claims {
     const claims = rows.flatMap((row) => {
       const opened = openContent(this.#context.ring, row.email_id, row.sealed)
       if (opened.kind === 'content') return [toClaim(row, opened.content, row.now_ms)]
-      const { kind, why } = opened
-      const common = { relay: null, reply: noReply(why) } as const
+      const common = { relay: null, reply: noReply(opened.why) } as const
       unreadable.push({
         appId: row.app_id,
         lease: { emailId: row.email_id as EmailId, fence: row.fence },
         outcome:
-          kind === 'key_missing'
-            ? { kind: 'unattempted', ...common, waitMs: unreadableWaitMs }
+          opened.kind === 'key_missing'
+            ? { kind: 'unattempted', ...common, waitMs: missingKeyWaitMs, missingKey: opened.keyId }
             : { kind: 'failed', ...common, reason: 'unreadable' },
       })
       return []

@@ -8,6 +8,7 @@
 import { idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
+import { markMissingKeys } from '../../operators/missing-keys.ts'
 import {
   deleteAppRecords,
   deleteOldActivity,
@@ -37,6 +38,7 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
     await runIn(context, query, deleteAppRecords),
     await scanStep(context, rateBuckets),
     await scanStep(context, requestKeys),
+    await findMissingKeys(context, query),
   ]
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
@@ -64,6 +66,16 @@ async function cancelMailOfInactiveApps(context: PostgresContext): Promise<Ended
   for (const { app_id, status } of inactive)
     cancelled.push(...(await (status === 'deleted' ? cancelDeletedAppMail : cancelQueued)(context, app_id)))
   return cancelled
+}
+
+/** Once after the start, if the ring lacks a key that the database was used with. */
+async function findMissingKeys(context: PostgresContext, query: Query): Promise<boolean> {
+  const { missingKeys, ring } = context
+  const { after } = missingKeys
+  if (after === null) return false
+  const ids = ring.map(({ id }) => id)
+  missingKeys.after = await runIn(context, query, (on) => markMissingKeys(on, ids, after))
+  return missingKeys.after !== null
 }
 
 /** A table of keyed hashes: its key beside the app, and which rows are old. */

@@ -60,6 +60,11 @@ const record = calledFunction<Input>(
       'boolean[]',
       ({ endings }) => endings.map((ending) => (ending.final === null ? ending.givenBack : null)),
     ],
+    [
+      'p_missing_keys',
+      'text[]',
+      ({ endings }) => endings.map((ending) => (ending.final === null ? ending.missingKey : null)),
+    ],
     ['p_records', 'jsonb[]', ({ calls }) => calls.map(({ outcome }) => recordText(outcome))],
   ],
 )

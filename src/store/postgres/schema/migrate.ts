@@ -3,7 +3,7 @@
  * processes share: a crash leaves the old schema. Steps only go forward.
  */
 import { readFileSync } from 'node:fs'
-import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
+import { type KeyRing, type OpenedSecrets, openSecrets, type StoredSecret } from '../../crypto/key-ring.ts'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { Connection, Query } from '../engine/connection.ts'
@@ -26,10 +26,10 @@ export type PrepareOptions = {
 }
 
 /** Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. */
-export function prepare(connection: Connection, options: PrepareOptions): Promise<Buffer> {
+export function prepare(connection: Connection, options: PrepareOptions): Promise<OpenedSecrets> {
   return connection.transaction(async (query) => {
     await makeSchema(query, options)
-    return readHashKey(query, options)
+    return readSecrets(query, options)
   }, deadlineMs)
 }
 
@@ -80,15 +80,12 @@ async function lockedVersion(query: Query, schema: string): Promise<number> {
 }
 
 /** A new hash key if there is none; sealed by the ring's first key. */
-async function readHashKey(query: Query, { ring, schemaUse }: PrepareOptions): Promise<Buffer> {
-  const [row] = await query<{ sealed: Buffer }>("select sealed from secret where name = 'hash-key'")
-  const { hashKey, reseal } = openHashKey(ring, row?.sealed)
-  if (reseal !== null && schemaUse !== 'open') {
-    const text = `insert into secret (name, sealed) values ('hash-key', $1)
-      on conflict (name) do update set sealed = excluded.sealed`
-    await query(text, [reseal])
-  }
-  return hashKey
+async function readSecrets(query: Query, { ring, schemaUse }: PrepareOptions): Promise<OpenedSecrets> {
+  const opened = openSecrets(ring, await query<StoredSecret>('select name, sealed from secret'))
+  const text = `insert into secret (name, sealed) values ($1, $2)
+    on conflict (name) do update set sealed = excluded.sealed`
+  if (schemaUse !== 'open') for (const { name, sealed } of opened.changed) await query(text, [name, sealed])
+  return opened
 }
 
 async function exists(query: Query, lookUp: string, name: string): Promise<boolean> {

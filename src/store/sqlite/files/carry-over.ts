@@ -4,7 +4,13 @@
  * nothing to an older one. All else is compared by its time.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { KeyMissing, type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
+import {
+  KeyDiffers,
+  KeyMissing,
+  type KeyRing,
+  openSecrets,
+  type StoredSecret,
+} from '../../crypto/key-ring.ts'
 import type { Comparison, FoundByKind } from '../../database-facts.ts'
 import { isDamaged } from '../engine/connection.ts'
 import { type Carried, type Databases, type Kind, readRows } from './carried/kind.ts'
@@ -57,7 +63,8 @@ export function attachCopy(database: DatabaseSync, part: string): void {
 /** Rethrows what the old database is no cause of: a full disk, or a bug. */
 function readReason(error: unknown): string {
   if (error instanceof NotComparable) return error.message
-  if (error instanceof KeyMissing) return 'the key ring cannot open the previous database'
+  if (error instanceof KeyMissing || error instanceof KeyDiffers)
+    return 'the key ring cannot open the previous database'
   // JSON that cannot be parsed is damage, too.
   if (!isDamaged(error) && !(error instanceof SyntaxError)) throw error
   return damaged
@@ -87,9 +94,9 @@ function requireComparable(database: DatabaseSync, ring: KeyRing): void {
 
 /** Databases with the same hash key are states of one database. */
 function readHashKey(database: DatabaseSync, ring: KeyRing, schema: 'main' | 'copy'): Buffer {
-  const row = database.prepare(`select sealed from ${schema}.secret where name = 'hash-key'`).get()
-  if (row === undefined) throw new NotComparable('the previous database holds nothing')
-  return openHashKey(ring, row.sealed as Uint8Array).hashKey
+  const stored = database.prepare(`select name, sealed from ${schema}.secret`).all() as StoredSecret[]
+  if (stored.length === 0) throw new NotComparable('the previous database holds nothing')
+  return openSecrets(ring, stored).hashKey
 }
 
 function compare(databases: Databases): Comparison {

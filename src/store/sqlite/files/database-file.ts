@@ -36,7 +36,7 @@ function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, '
     Number(Object.values(database.prepare(sql).get(...values) ?? {})[0])
   const keyIds = new Set<string>()
   for (const { sealed } of database
-    .prepare('select sealed from secret union all select sealed from queue')
+    .prepare("select sealed from secret where name = 'hash-key' union all select sealed from queue")
     .iterate())
     keyIds.add(sealingKeyId(sealed as Uint8Array))
   return {

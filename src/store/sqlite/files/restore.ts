@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../../../domain/duration.ts'
-import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
+import { type KeyRing, openSecrets, type StoredSecret } from '../../crypto/key-ring.ts'
 import type { Comparison, Restored } from '../../database-facts.ts'
 import { isDamaged } from '../engine/connection.ts'
 import { count } from './carried/kind.ts'
@@ -48,7 +48,9 @@ export type RestoreOptions = {
   readonly nowMs: number
 }
 
-/** Rejects with `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
+/**
+ * Rejects with `BackupRefused`, `SchemaMismatch`, `KeyMissing` or `KeyDiffers`, and then has changed nothing.
+ */
 export function restore(options: RestoreOptions): Promise<Restored> {
   const { path, file } = options
   const place = resolvePlace(path)
@@ -140,8 +142,7 @@ function prepareCopy(part: string, ring: KeyRing): void {
     // In a WAL, a change could fail when the connection is closed, without an error.
     const journal = database.prepare('pragma journal_mode = delete').get()?.journal_mode
     if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
-    const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
-    openHashKey(ring, row?.sealed as Uint8Array | undefined)
+    openSecrets(ring, database.prepare('select name, sealed from secret').all() as StoredSecret[])
     for (const table of emptiedTables) database.exec(`delete from ${table}`)
   } finally {
     database.close()

@@ -210,6 +210,7 @@ create table queue (
   recipient text not null,                 -- keyed hash of the address
   trail text not null,                     -- JSON array of attempts
   traceparent text,                        -- of the request (W3C Trace Context); null if it was not sampled
+  missing_key text,                        -- the id of the ring key that sealed it, if a worker lacked it
   sealed blob not null                     -- the encrypted content
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
@@ -221,6 +222,7 @@ create index queue_deferred_app on queue (app_id, email_id) where state = 'defer
 create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
+create index queue_missing_key on queue (missing_key) where missing_key is not null;
 
 -- Finished emails, for 30 days, without their content.
 create table history (

@@ -5,7 +5,7 @@
  * emails do not slow another's.
  */
 import type { App } from '../../../domain/app/app.ts'
-import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../../domain/bounds.ts'
+import { appsPerClaim, missingKeyWaitMs, stepMax, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, lostLeaseWaitMs } from '../../../domain/delivery/states.ts'
@@ -101,6 +101,11 @@ function queueDeferred(tx: WriteTransaction): void {
   tx.sql(
     `update queue set state = 'queued' where email_id in (${part('due_at <= ?')} union all ${part('due_at > ?')})`,
   ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs)
+  tx.sql(
+    `update queue set state = 'queued', due_at = ?1, wanted_at = ?1
+     where email_id in (select email_id from queue where state = 'deferred'
+       and missing_key in (select value from json_each(?2)) limit ${dueMax})`,
+  ).run(tx.nowMs, tx.writer.ringIds)
 }
 
 /** The oldest one of an active app: the apps that have any, and the first one of each. */
@@ -181,8 +186,8 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
 function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ended?: EndedEmail } {
   const row = tx
     .sql(
-      `update queue set state = 'sending', attempts = attempts + 1, fence = fence + 1, lease_until = ?, due_at = ?
-       where email_id = ? returning *`,
+      `update queue set state = 'sending', attempts = attempts + 1, fence = fence + 1, lease_until = ?, due_at = ?,
+         missing_key = null where email_id = ? returning *`,
     )
     .get(tx.nowMs + leaseMs, tx.nowMs + leaseMs, emailId) as QueueRow
   if (row.expires_at <= tx.nowMs) {
@@ -193,8 +198,8 @@ function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ende
     case 'content':
       return { claim: toClaim(row, opened.content, tx.nowMs) }
     case 'key_missing': {
-      const reply = noReply(opened.why)
-      const outcome = { kind: 'unattempted', relay: null, reply, waitMs: unreadableWaitMs } as const
+      const wait = { relay: null, reply: noReply(opened.why), waitMs: missingKeyWaitMs }
+      const outcome = { kind: 'unattempted', ...wait, missingKey: opened.keyId } as const
       recordOutcome(tx, { emailId, fence: row.fence }, outcome)
       return {}
     }

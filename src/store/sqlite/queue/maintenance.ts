@@ -7,6 +7,7 @@
 import { idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
+import { markMissingKeys } from '../../operators/missing-keys.ts'
 import {
   deleteAppRecords,
   deleteOldActivity,
@@ -30,6 +31,7 @@ export function maintain(tx: WriteTransaction): Maintained {
     runOn(tx, deleteOldActivity),
     runOn(tx, deleteAppRecords),
     scanOldRows(tx),
+    findMissingKeys(tx),
   ]
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
@@ -39,6 +41,16 @@ function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
   return inactive.flatMap(({ app_id, status }) =>
     status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelQueued(tx, app_id as AppId),
   )
+}
+
+/** Once after the start, if the ring lacks a key that the database was used with. */
+function findMissingKeys(tx: WriteTransaction): boolean {
+  const { cursors, ring } = tx.writer
+  const after = cursors.missingKeys
+  if (after === null) return false
+  const ids = ring.map(({ id }) => id)
+  cursors.missingKeys = runOn(tx, (context) => markMissingKeys(context, ids, after))
+  return cursors.missingKeys !== null
 }
 
 type Scan = {

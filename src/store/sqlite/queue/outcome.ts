@@ -7,7 +7,7 @@ import { trailMax } from '../../../domain/bounds.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
 import type { EndedEmail, EndReason, EndState, LiveState } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { attemptRecord, toEnding } from '../../shared/endings.ts'
+import { attemptRecord, type Ending, toEnding } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
 import { type Lease, leaseMs } from '../../store.ts'
 import type { WriteTransaction } from './write-transaction.ts'
@@ -39,19 +39,21 @@ export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: Deliv
   return true
 }
 
-type Requeue = { waitMs: number; givenBack: boolean; record: AttemptRecord | null }
+type Requeue = Extract<Ending, { final: null }> & { readonly record: AttemptRecord | null }
 
-function requeue(tx: WriteTransaction, row: QueueRow, { waitMs, givenBack, record }: Requeue): void {
+function requeue(tx: WriteTransaction, row: QueueRow, requeued: Requeue): void {
+  const { waitMs, givenBack, missingKey, record } = requeued
   const dueAt = Math.min(tx.nowMs + waitMs, row.expires_at)
   tx.sql(
-    `update queue set state = ?, due_at = ?, wanted_at = ?, attempts = ?, fence = fence + 1, trail = ?
-     where email_id = ?`,
+    `update queue set state = ?, due_at = ?, wanted_at = ?, attempts = ?, fence = fence + 1, trail = ?,
+       missing_key = ? where email_id = ?`,
   ).run(
     givenBack && waitMs === 0 ? 'queued' : 'deferred',
     dueAt,
-    givenBack ? row.wanted_at : dueAt,
+    givenBack && missingKey === null ? row.wanted_at : dueAt,
     givenBack ? row.attempts - 1 : row.attempts,
     appendTrail(row.trail, record),
+    missingKey,
     row.email_id,
   )
 }

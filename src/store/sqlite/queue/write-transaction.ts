@@ -7,7 +7,7 @@ import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
 import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
-import type { AppId, KeyId } from '../../../domain/id.ts'
+import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import type { EmailType } from '../../../domain/request/email-request.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { RecentEmails } from '../../shared/recent-emails.ts'
@@ -28,6 +28,8 @@ export type CachedKey = {
 export type Writer = {
   readonly connection: Connection
   readonly ring: KeyRing
+  /** The ids of its keys, as a JSON array. */
+  readonly ringIds: string
   readonly keyedHash: KeyedHash
   readonly queueMax: number
   readonly nowMs: () => number
@@ -45,20 +47,32 @@ export type Writer = {
     /** Where the scans of maintenance continue, null for one that has ended; null between scans. */
     scans: (string | number | null)[] | null
     scanBegunAt: number
+    /** Where the search for mail of missing keys continues; null once it has ended. */
+    missingKeys: EmailId | '' | null
   }
   dataVersion: number
 }
 
 export const newWriter = (
-  parts: Pick<Writer, 'connection' | 'ring' | 'keyedHash' | 'queueMax' | 'nowMs'>,
+  parts: Pick<Writer, 'connection' | 'ring' | 'keyedHash' | 'queueMax' | 'nowMs'> & {
+    /** Whether the database was used with keys that the ring lacks. */
+    readonly lacksKeys?: boolean
+  },
 ): Writer => ({
   ...parts,
+  ringIds: JSON.stringify(parts.ring.map(({ id }) => id)),
   apps: new Map(),
   keys: new Map(),
   buckets: new Buckets(),
   recent: new RecentEmails(),
   accepted: new Map(),
-  cursors: { app: '', suspectLast: false, scans: null, scanBegunAt: 0 },
+  cursors: {
+    app: '',
+    suspectLast: false,
+    scans: null,
+    scanBegunAt: 0,
+    missingKeys: parts.lacksKeys === true ? '' : null,
+  },
   dataVersion: -1,
 })
 

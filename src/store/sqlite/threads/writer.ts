@@ -22,6 +22,7 @@ export type WriterData = {
   /** Empty for a command, which does not last. */
   readonly files: OpenFiles
   readonly ring: KeyRing
+  readonly lacksKeys: boolean
   readonly hashKey: Uint8Array
   readonly queueMax: number
   readonly clock: ClockOffset
@@ -68,6 +69,7 @@ function serve(): void {
   const writer = newWriter({
     connection: new Connection(data.path),
     ring: data.ring,
+    lacksKeys: data.lacksKeys,
     keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
     queueMax: data.queueMax,
     nowMs: () => readClock(data.clock),

@@ -23,7 +23,7 @@ begin
       and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
   if p_maintain then
     select m.expired, m.lost, m.lost_counts into expired, lost_now, lost_counts_now
-      from {{maintain_queue}}(now_ms, p_recover, p_missing) m;
+      from {{maintain_queue}}(now_ms, p_keys, p_recover, p_missing) m;
   end if;
 
   select q.email_id into suspect from queue q

@@ -8,7 +8,8 @@ language plpgsql {{settings}} as $$
 begin
   return query with leased as (
       update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
-        session_id = p_session, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}}
+        session_id = p_session, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}},
+        missing_key = null
       from unnest(p_picked) with ordinality p(id, n)
       where q.email_id = p.id and q.email_id = any(p_picked) and q.email_id <> all(p_expired) returning q.*, p.n
     )

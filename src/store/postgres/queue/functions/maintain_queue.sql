@@ -1,8 +1,8 @@
 -- The maintenance part of a claim, in bounded steps: finds what has expired, takes back the leases of missing
--- sessions and lapsed ones, queues deferred mail that is due. A lease or a wait longer than any that is given
+-- sessions and lapsed ones, queues deferred mail that is due, or whose key the worker has. A lease or a wait longer than any that is given
 -- dates from before the clock was set back; twice as long, because a transaction that began later read a later clock.
 -- Returns the ids to finish as expired, and the emails whose leases were taken back, with how many each has lost.
-create function maintain_queue(p_now_ms bigint, p_recover boolean, p_missing int[],
+create function maintain_queue(p_now_ms bigint, p_keys text[], p_recover boolean, p_missing int[],
   out expired text[], out lost text[], out lost_counts int[])
 language plpgsql {{settings}} as $$
 declare
@@ -34,6 +34,11 @@ begin
       order by due_at desc limit {{stepMax}} for update skip locked);
   if cardinality(due) > 0 then
     update queue set state = 'queued' where email_id = any(due);
+  end if;
+  due := array(select email_id from queue where state = 'deferred' and missing_key = any(p_keys)
+    limit {{stepMax}} for update skip locked);
+  if cardinality(due) > 0 then
+    update queue set state = 'queued', due_at = p_now_ms, wanted_at = p_now_ms where email_id = any(due);
   end if;
 end
 $$
