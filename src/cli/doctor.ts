@@ -13,9 +13,10 @@ import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
 import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
-import { checkDatabase } from '../management/service/check-database.ts'
+import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { openHookSecret } from '../store/crypto/hook-secret.ts'
+import { findMissingKey } from '../store/crypto/key-ring.ts'
 import type { SealedSecret } from '../store/hook-store.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
@@ -72,22 +73,23 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const { apps, findings } = await examineStore(deps, config)
+  const { apps, findings } = await examineDatabase(deps, config)
   const relays =
     config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false })
   return [...findings, ...relays]
 }
 
 /** Without apps if the database cannot be read. */
-async function examineStore(
+async function examineDatabase(
   deps: CliDeps,
   config: Config,
 ): Promise<{ apps: readonly App[]; findings: readonly Finding[] }> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
-      const findings = await checkDatabase(store, () => store.examine())
       const { bounceAddress, linksBaseUrl, ring } = config
+      const lacksKey = (sealed: string) => findMissingKey(ring, sealed)
+      const findings = await checkDatabase(store, () => examineStore({ store, lacksKey }))
       const apps = await store.listApps()
       const hooks = {
         linksBaseUrl,

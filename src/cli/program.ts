@@ -150,7 +150,7 @@ function describeUsage(message: string): string {
   return meant === undefined ? `${text}; --help shows the usage` : `${text}. Did you mean "${meant}"?`
 }
 
-const storeErrors = ['SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch', 'BackupRefused']
+const storeErrors = ['KeyDiffers', 'SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch', 'BackupRefused']
 const sqliteCannotOpen = 14
 const sqliteDamaged = [11, 26]
 

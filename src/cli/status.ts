@@ -65,7 +65,9 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
 
 /** The command that shows more of a condition. */
 const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
-  no_worker: () => 'postern serve',
+  store_failing: () => 'postern doctor',
+  keys_missing: () => 'postern doctor',
+  no_worker: () => 'postern doctor',
   no_relay: () => 'postern doctor',
   relay_untried: () => 'postern doctor',
   relay_down: () => 'postern doctor',

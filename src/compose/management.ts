@@ -12,11 +12,13 @@ import { newLocalRunner } from '../management/operation/perform.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newPastCounts } from '../management/past-counts.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
+import { examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
 import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
+import { findMissingKey } from '../store/crypto/key-ring.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
@@ -77,7 +79,7 @@ export function composeManagement(
     past: newPastCounts(store),
     reports: newReportCounts(store),
     findings: new SharedRead(
-      () => store.examine(),
+      () => examineStore({ store, lacksKey: (sealed) => findMissingKey(ring, sealed) }),
       () => findingsMs,
     ),
     cursors: newCursors(ring),

@@ -1,10 +1,10 @@
 /** The database's files are moved, deleted, replaced or mounted over under a running service. */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { mountOver } from '../support/block-device.ts'
 import { postern, type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { validBody } from '../support/service.ts'
@@ -113,8 +113,7 @@ test('replaced by a backup: a start with the WAL of the old database is refused'
 
 test('the folder is mounted over, then unmounted', { skip: root }, async (t) => {
   const { folder, server } = await startMoved(t)
-  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', folder])
-  const unmount = () => execFileSync('umount', ['--lazy', folder])
+  const unmount = mountOver(folder)
   await refusesEverything(server, /moved, deleted or unmounted/).finally(unmount)
   assert.equal(await post(server), 202)
 })

@@ -1,4 +1,4 @@
-/** Standard output that cannot be written: the service goes on, says so, and stops when it is told to. */
+/** Standard output that cannot be written: the service goes on, says so, and stops on SIGTERM. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -51,11 +51,16 @@ export function makeDisk(scope: Scope): Disk {
   }
 }
 
+/** Mounts a file system in memory over a folder. Returns what takes it away. */
+export function mountOver(folder: string, options = 'mode=755'): () => void {
+  run('mount', '-t', 'tmpfs', '-o', options, 'tmpfs', folder)
+  return () => void run('umount', '--lazy', folder)
+}
+
 /** A file system in memory of so many bytes. */
 export function makeSmallDisk(scope: Scope, bytes: number): string {
   const folder = temporaryFolder(scope)
-  run('mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder)
-  atEnd(scope, () => run('umount', '--lazy', folder))
+  atEnd(scope, mountOver(folder, `size=${bytes}`))
   return folder
 }
 

@@ -45,11 +45,40 @@ test('a failed check is reported unless a stop explains it', () => {
   ]
   const messages = (given: Given) =>
     attentionTo({ findings, ...given })
-      .filter(({ kind }) => kind === 'check_failed')
+      .filter(({ kind }) => ['check_failed', 'no_worker'].includes(kind))
       .map(({ message }) => message)
   assert.deepEqual(messages({}), ['worker: mail has waited', 'file: damaged'])
+  assert.equal(attentionTo({ findings }).find(({ kind }) => kind === 'no_worker')?.urgent, true)
   const nodes = [node({ relays: [relay('r1', false)] })]
   assert.deepEqual(messages({ nodes, depth: 1 }), ['file: damaged'])
+})
+
+test('a database that cannot be written is the first condition, and nothing is said of relays', () => {
+  const findings = [
+    { check: 'writes', ok: false, detail: 'database or disk is full' },
+    { check: 'disk', ok: false, detail: '0.0 MiB free' },
+    { check: 'worker', ok: false, detail: 'nothing is sent' },
+  ]
+  const nodes = [node({ relays: [relay('r1', false)], alive: false })]
+  const [first, ...others] = attentionTo({ findings, nodes, depth: 2 })
+  assert.deepEqual([first?.kind, first?.urgent, others], ['store_failing', true, []])
+  assert.match(first?.message ?? '', /\(database or disk is full; 0\.0 MiB free\).* 2 emails wait\./)
+  const [own] = attentionTo({ findings, nodes, depth: 2, seesAll: false })
+  assert.match(own?.message ?? '', /^The database cannot be written, so requests are answered 503/)
+})
+
+test('mail that waits for a key is urgent', () => {
+  const findings = [{ check: 'keys', ok: false, detail: '6 emails wait for the key "old"' }]
+  assert.deepEqual(
+    attentionTo({ findings }).map(({ kind, message, urgent }) => [kind, message, urgent]),
+    [['keys_missing', 'keys: 6 emails wait for the key "old"', true]],
+  )
+})
+
+test('a relay that a process has not reported of for a while says so', () => {
+  const seenAt = ago(20)
+  const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', false)], seenAt })], depth: 1 })
+  assert.match(found?.message ?? '', /\(as its process reported 20 s ago\)/)
 })
 
 test('requests that were turned away are counted beside those that were at fault', () => {

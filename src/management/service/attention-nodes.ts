@@ -12,7 +12,10 @@ const certificateWarningMs = 30 * dayMs
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
-type NodeSituation = Pick<Situation, 'seesAll' | 'apps' | 'expired' | 'nodes' | 'nowMs' | 'queue'>
+type NodeSituation = Pick<
+  Situation,
+  'seesAll' | 'apps' | 'expired' | 'findings' | 'nodes' | 'nowMs' | 'queue'
+>
 
 /** Why nothing is sent now. */
 export const findStops = (situation: NodeSituation): Attention[] =>
@@ -23,6 +26,8 @@ export const findStops = (situation: NodeSituation): Attention[] =>
 /** An access for some apps learns that nothing is sent, and nothing of processes and relays by name. */
 export function judgeNodes(situation: NodeSituation): Condition[] {
   const { apps, nodes, nowMs, queue, seesAll } = situation
+  const store = judgeStore(situation)
+  if (store.length > 0) return store // they cannot report: their last words may no longer be true
   const alive = nodes.filter((node) => node.alive)
   const silent = nodes.filter(
     (node) => seesAll && !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs,
@@ -45,6 +50,17 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
     })
   const own = seesAll ? [...judgeLogs(alive, nowMs), ...judgeCertificates(workers, nowMs)] : []
   return [...found, ...judgeRelays(workers, situation), ...own]
+}
+
+/** While no write is possible, nothing is queued or sent. */
+function judgeStore({ findings, queue, seesAll }: NodeSituation): Condition[] {
+  const fault = findings.find(({ check, ok }) => check === 'writes' && !ok)
+  if (fault === undefined) return []
+  const disk = findings.find(({ check, ok }) => check === 'disk' && !ok)
+  const why = seesAll ? ` (${[fault, disk].flatMap((finding) => finding?.detail ?? []).join('; ')})` : ''
+  const waiting = queue.depth === 0 ? '' : ` ${counted(queue.depth, 'email')} wait.`
+  const message = `The database cannot be written${why}, so requests are answered 503 and nothing is sent.${waiting} Both resume by themselves once it can. Meanwhile processes cannot report, and nothing is known of relays.`
+  return [{ kind: 'store_failing', message }]
 }
 
 const judgeLogs = (alive: readonly NodeResource[], nowMs: number): Condition[] =>
@@ -84,11 +100,14 @@ function describeWaiting(situation: NodeSituation): string {
   return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'is' : 'are'} waiting${first}.${gone}`
 }
 
-type SeenRelay = NodeResource['relays'][number] & { readonly machine: string }
+type SeenRelay = NodeResource['relays'][number] & Pick<NodeResource, 'machine' | 'seenAt'>
+
+/** A process reports every ten seconds. */
+const staleMs = 15_000
 
 function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation): Condition[] {
-  const seen: SeenRelay[] = workers.flatMap(({ machine, relays }) =>
-    relays.map((relay) => ({ ...relay, machine })),
+  const seen: SeenRelay[] = workers.flatMap(({ machine, relays, seenAt }) =>
+    relays.map((relay) => ({ ...relay, machine, seenAt })),
   )
   const byName = Map.groupBy(seen, ({ name }) => name)
   const down = [...byName].flatMap(([name, views]) => {
@@ -101,7 +120,9 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
     const clock = `${new Date(since).toISOString().slice(11, 19)}Z`
     const reason = failing[0]?.reason ?? ''
     const fault = isReply(reason) ? 'has refused mail' : 'has not answered'
-    return `${name}${from} ${fault} for ${describeDuration(situation.nowMs - since)}, since ${clock}: ${withAdvice(reason)}`
+    const ageMs = situation.nowMs - Math.max(...failing.map(({ seenAt }) => Date.parse(seenAt)))
+    const stale = ageMs > staleMs ? ` (as its process reported ${describeDuration(ageMs)} ago)` : ''
+    return `${name}${from} ${fault} for ${describeDuration(situation.nowMs - since)}, since ${clock}${stale}: ${withAdvice(reason)}`
   }
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
     const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''

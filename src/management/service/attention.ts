@@ -27,7 +27,14 @@ import { findOutageEnd } from './earlier.ts'
 import type { QueueResource } from './queue.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
-const urgentKinds: readonly AttentionKind[] = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late']
+const urgentKinds: readonly AttentionKind[] = [
+  'store_failing',
+  'no_worker',
+  'no_relay',
+  'keys_missing',
+  'requests_turned_away',
+  'mail_late',
+]
 
 const lately = `in the last ${latelyMinutes} minutes`
 
@@ -42,12 +49,9 @@ type Refused = ActivityCounts['refused']
 
 /** The most urgent first. */
 export function findAttention(situation: Situation): Attention[] {
-  const { findings, queue } = situation
+  const { queue } = situation
   const nodes = judgeNodes(situation)
   const isStopped = nodes.some(isStop)
-  const failing = findings
-    .filter(({ check, ok }) => !ok && !(check === 'worker' && isStopped))
-    .map(({ check, detail }): Condition => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
   const found = [
     ...nodes,
     ...judgeAnswers(situation),
@@ -55,7 +59,7 @@ export function findAttention(situation: Situation): Attention[] {
     ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
     ...judgeApps(situation),
     ...judgeRecords(situation),
-    ...failing,
+    ...judgeFindings(situation, isStopped),
     ...judgeQueue(queue),
     ...judgeSettings(situation),
     ...judgeGone(situation),
@@ -73,6 +77,16 @@ export function findAttention(situation: Situation): Attention[] {
         Number(b.urgent) - Number(a.urgent) ||
         attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind),
     )
+}
+
+function judgeFindings({ findings, seesAll }: Situation, isStopped: boolean): Condition[] {
+  const kinds: Readonly<Record<string, AttentionKind>> = { worker: 'no_worker', keys: 'keys_missing' }
+  const explained = isStopped ? ['worker', 'writes', 'disk'] : ['writes']
+  return findings.flatMap(({ check, detail, ok }): Condition[] =>
+    ok || explained.includes(check) || !seesAll
+      ? []
+      : [{ kind: kinds[check] ?? 'check_failed', message: `${check}: ${detail}` }],
+  )
 }
 
 function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {

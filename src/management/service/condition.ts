@@ -16,9 +16,11 @@ import type { QueueResource } from './queue.ts'
 
 /** The most urgent first. */
 export const attentionKinds = [
+  'store_failing',
   'no_worker',
   'no_relay',
   'requests_turned_away',
+  'keys_missing',
   'mail_late',
   'links_expired',
   'mail_failed',
@@ -47,7 +49,7 @@ export type AttentionKind = (typeof attentionKinds)[number]
 
 /** Whether nothing is sent while a condition lasts. */
 export const isStop = ({ kind }: { readonly kind: AttentionKind }): boolean =>
-  kind === 'no_worker' || kind === 'no_relay'
+  kind === 'store_failing' || kind === 'no_worker' || kind === 'no_relay'
 
 export type Condition = {
   readonly kind: AttentionKind

@@ -24,16 +24,17 @@ export const showQueue = operation({
   answer: StoppedQueue,
   async run(context) {
     const { access, store } = context
-    const [counted, allApps, nodes] = await Promise.all([
+    const [counted, allApps, nodes, findings] = await Promise.all([
       context.queue.get(),
       store.listApps(),
       store.listNodes(),
+      context.findings.get(),
     ])
     const nowMs = store.now()
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const queue = presentQueue(context, counted, apps)
     const stops = findStops({
-      ...{ apps, queue, nowMs, seesAll: access.apps === null, expired: new Map() },
+      ...{ apps, findings, queue, nowMs, seesAll: access.apps === null, expired: new Map() },
       nodes: nodes.map((node) => presentNode(node, nowMs)),
     })
     return done({ ...queue, stops })

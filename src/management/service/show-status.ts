@@ -70,7 +70,7 @@ export const showStatus = operation({
         store.listFeedbackSources(),
         store.listExpiringKeys(now + keyWarningMs),
         context.queue.get(),
-        seesAll ? context.findings.get() : [],
+        context.findings.get(),
         store.listHookKeys(),
         store.listReceivers(),
       ])

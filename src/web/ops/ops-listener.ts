@@ -1,30 +1,44 @@
 /**
  * For operators and their monitoring: `/livez` (the process answers), `/readyz` (it takes requests:
- * the store answers, and the process is neither starting nor stopping), `/metrics` (Prometheus).
+ * the store can queue an email, and the process is neither starting nor stopping), `/metrics` (Prometheus).
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
+import { enqueueDeadlineMs } from '../../domain/bounds.ts'
+import { describeDuration } from '../../domain/duration.ts'
+import { SharedRead } from '../../management/shared-read.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
 export type OpsDeps = ListenerDeps & {
   readonly metrics: Metrics
-  readonly store: Pick<Store, 'readQueueGauge'>
+  readonly store: Pick<Store, 'probeWrite'>
   readonly isReady: () => boolean
 }
 
+/**
+ * For so long a probe that succeeded answers for those after it, so that no number of them burdens the store.
+ */
+const provenMs = 1000
+
 export function newOpsListener(deps: OpsDeps): FastifyInstance {
   const listener = newListener({ emit: deps.emit, isProxy: deps.isProxy })
+  const probe = new SharedRead(
+    () => probeInTime(deps.store),
+    () => provenMs,
+  )
   listener.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
   listener.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())
       return sendError(reply, 503, { code: 'not_ready', message: 'This process is starting or stopping.' })
     try {
-      await deps.store.readQueueGauge()
+      await probe.get()
       return sendJson(reply, 200, '{"ok":true}')
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      return sendError(reply, 503, { code: 'store_unavailable', message: 'The database does not answer.' })
+      const message = `No email can be queued: ${error.message}.`
+      return sendError(reply, 503, { code: 'store_unavailable', message })
     }
   })
   listener.get('/metrics', async (_request, reply) => {
@@ -32,4 +46,11 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
     return deps.metrics.registry.metrics()
   })
   return listener
+}
+
+async function probeInTime(store: OpsDeps['store']): Promise<void> {
+  const answer = store.probeWrite().then(() => true)
+  if (await Promise.race([answer, sleep(enqueueDeadlineMs, false, { ref: false })])) return
+  answer.catch(() => {}) // it comes too late
+  throw new StoreUnavailable(`the database has not answered for ${describeDuration(enqueueDeadlineMs)}`)
 }
