@@ -37,5 +37,5 @@ VOLUME /data
 EXPOSE 4020 4021 4023
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["node", "/app/bin/healthcheck.js"]
-ENTRYPOINT ["node", "--", "/app/bin/postern.js"]
+ENTRYPOINT ["node", "--disable-sigusr1", "--", "/app/bin/postern.js"]
 CMD ["serve"]

@@ -1,6 +1,6 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --
 // The command, of a checkout (TypeScript) and of the built package. Plain JavaScript, so that a Node too old for
-// the program can say so.
+// the program can say so. The two hyphens keep Node from looking for the file of --env-file itself.
 import { existsSync } from 'node:fs'
 import * as nodeModule from 'node:module' // an old Node lacks the export
 import { fileURLToPath } from 'node:url'
@@ -18,6 +18,9 @@ if (major < 24) {
   )
   process.exit(1)
 }
+// By Node's own handling, SIGUSR1 opens its debugger to every user of this machine. Log rotation sends
+// these two to services: there is nothing to reopen.
+for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => {})
 process.umask(0o077) // databases, backups, keys and cached code are their owner's alone
 // Compiled code is cached beside the program, not in a temporary folder that others share. Where that folder
 // cannot be written, nothing is cached and a start takes longer.
