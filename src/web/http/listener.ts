@@ -5,7 +5,7 @@
  */
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import fastify, {
   type FastifyError,
@@ -105,7 +105,7 @@ const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => (
   keepAliveTimeout: 65_000,
   forceCloseConnections: 'idle',
   return503OnClosing: false,
-  exposeHeadRoutes: false,
+  exposeHeadRoutes: true, // monitors and link scanners send HEAD
   routerOptions: { maxParamLength: headerBytesMax },
   http: {
     headersTimeout: headersTimeoutMs,
@@ -178,6 +178,34 @@ const loopbackByAny: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1'
 /** IPv4 where the machine has it. */
 const findLocalhost = async (): Promise<string> =>
   (await lookup('localhost', 4).catch(() => lookup('localhost'))).address
+
+const listenFaults: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is in use, perhaps by another Postern: choose another port',
+  EACCES: 'is not allowed to this user (ports below 1024 are for root): choose another port',
+  EADDRNOTAVAIL: 'is no address of this machine: choose another one',
+  ENOTFOUND: 'is a name that does not resolve: write an IP address',
+  EAI_AGAIN: 'is a name that does not resolve now: write an IP address',
+  EAFNOSUPPORT: 'is of a family that this machine does not have: write an IPv4 address',
+}
+
+/** Says why an address cannot be listened on, and what to do; null for an error that says nothing of it. */
+export function describeListenFault({ host, port }: ListenAddress, error: unknown): string | null {
+  const fault = listenFaults[(error as NodeJS.ErrnoException).code ?? '']
+  return fault === undefined ? null : `${host.includes(':') ? `[${host}]` : host}:${port} ${fault}`
+}
+
+/** Whether an address can be listened on: null, or the error. */
+export async function tryListen({ host, port }: ListenAddress): Promise<NodeJS.ErrnoException | null> {
+  const server = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
+    return null
+  } catch (error) {
+    return error as NodeJS.ErrnoException
+  } finally {
+    server.close()
+  }
+}
 
 /** Listens, and returns the base URL for this machine. */
 export async function listen(listener: FastifyInstance, address: ListenAddress): Promise<string> {

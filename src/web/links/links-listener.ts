@@ -81,7 +81,7 @@ type LinkParts = { readonly opener: LinkOpener; readonly emit: Emit }
 
 function addLink(listener: FastifyInstance, url: string, { opener, emit }: LinkParts): void {
   listener.route<{ Params: Params; Querystring: Query }>({
-    method: ['GET', 'HEAD'],
+    method: 'GET',
     url,
     handler: async (request, reply) => show({ request, reply }, await opener.open(readParams(request)), emit),
   })

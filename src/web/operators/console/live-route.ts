@@ -9,7 +9,8 @@ export function addLive(
   { live: { streams }, newRunner, readSession, rates, shell }: PageDeps,
 ): void {
   pages.addHook('preClose', async () => streams.close())
-  pages.get<{ Querystring: { topic?: unknown } }>('/live', async (request, reply) => {
+  const options = { exposeHeadRoute: false } // a HEAD would open a stream
+  pages.get<{ Querystring: { topic?: unknown } }>('/live', options, async (request, reply) => {
     const signedIn = await readSession(request, { notes: false })
     if (signedIn === null)
       return sendError(reply, 401, { code: 'not_signed_in', message: 'Sign in to the console first.' })

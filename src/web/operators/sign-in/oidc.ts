@@ -72,7 +72,7 @@ export function newOidcSignIn(settings: OidcSettings): OidcSignIn {
   return {
     name: new URL(settings.issuer).host,
     add: (pages, deps, limited) => {
-      const options = { onRequest: limited }
+      const options = { onRequest: limited, exposeHeadRoute: false } // a HEAD would begin or end a sign-in
       pages.get('/sign-in/oidc', options, (request, reply) => leave(deps, discover, { request, reply }))
       pages.get(callback, options, (request, reply) =>
         comeBack(deps, { settings, discover }, { request, reply }),
