@@ -9,7 +9,7 @@ import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { CopyReport } from '../store/shared/table-copy.ts'
-import type { Store } from '../store/store.ts'
+import type { Finding, Store } from '../store/store.ts'
 import { CommandFailed, type Output, UsageError } from './output.ts'
 import type { RemoteAddress } from './remote-runner.ts'
 
@@ -49,6 +49,8 @@ export type CliDeps = {
   ) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
+  /** Whether a service could listen where it is configured to. */
+  readonly checkListeners: (config: Config) => Promise<readonly Finding[]>
   /** Runs operations on an open store. */
   readonly newRunner: (config: Config, store: Store) => Promise<OperationRunner>
   readonly startService: (config: Config) => Promise<RunningService>

@@ -76,7 +76,7 @@ async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
   const { apps, findings } = await examineDatabase(deps, config)
   const relays =
     config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false })
-  return [...findings, ...relays]
+  return [...findings, ...(await deps.checkListeners(config)), ...relays]
 }
 
 /** Without apps if the database cannot be read. */

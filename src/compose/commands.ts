@@ -28,6 +28,10 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
     (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config: Config, target: PostgresAddress) =>
     (await databaseFiles()).copyDatabase(config, target),
+  checkListeners: async (config: Config) => {
+    const { checkListeners } = await import('./check-listeners.ts')
+    return checkListeners(config)
+  },
   newRunner: async (config: Config, store: Store) => {
     const { composeRunner } = await import('./management.ts')
     return composeRunner(config, { store, version, user })

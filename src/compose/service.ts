@@ -6,6 +6,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { nameSetting } from '../config/listeners.ts'
 import { type Config, ConfigError } from '../config/parse-config.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { isPrivateNetwork } from '../domain/client-network.ts'
@@ -21,7 +22,8 @@ import { resealSigningKeys } from '../store/crypto/signing-key.ts'
 import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
-import { close, listen } from '../web/http/listener.ts'
+import { loadLanguages } from '../templates/locales/choose-language.ts'
+import { close, describeListenFault, listen } from '../web/http/listener.ts'
 import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
@@ -96,6 +98,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
+    loadLanguages()
     const parts = listParts(context, urls)
     output.subscribe((fault) =>
       events.emit({ kind: 'log_changed', reason: fault?.message ?? null, lost: output.lost }),
@@ -189,12 +192,6 @@ function composeBounces(
   ]
 }
 
-const listenFaults: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is in use, perhaps by another Postern; choose another port',
-  EACCES: 'is not allowed to this user (ports below 1024 are for root); choose another port',
-  EADDRNOTAVAIL: 'is no address of this machine; choose another one',
-}
-
 /** @throws {ConfigError} when this process cannot have the port */
 async function listenAs(
   name: string,
@@ -204,10 +201,9 @@ async function listenAs(
   try {
     return await begin()
   } catch (error) {
-    const fault = listenFaults[(error as NodeJS.ErrnoException).code ?? '']
-    if (fault === undefined) throw error
-    const setting = `POSTERN_${name.toUpperCase()}_LISTEN`
-    throw new ConfigError([`${address.host}:${address.port} ${fault} with ${setting}`])
+    const fault = describeListenFault(address, error)
+    if (fault === null) throw error
+    throw new ConfigError([`${nameSetting(name)}: ${fault}`])
   }
 }
 

@@ -64,10 +64,59 @@ export const describeHooksListener = ({
   hooks !== null && roles.has('hooks') ? `${hooks.host}:${hooks.port}` : null
 
 export function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
-  const match = /^(\[[0-9a-f:]+\]|[^:\s]+):(\d{1,5})$/i.exec(text(name, fallback))
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):(\d{1,5})$/i.exec(text(name, fallback))
   const port = Number(match?.[2])
-  if (match === null || port > 65_535) fault(`${name} must look like 127.0.0.1:4020`)
+  if (match === null || port > 65_535)
+    fault(
+      `${name} must look like 127.0.0.1:4020 or [::1]:4020; for all addresses write 0.0.0.0 or [::] before the port`,
+    )
   return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port }
+}
+
+export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`
+
+type Opened = { readonly name: string; readonly address: ListenAddress }
+
+/** The listeners that a service with this configuration opens. */
+export function listOpened(config: OpenedFacts): readonly Opened[] {
+  const { api, bounce, console: ofConsole, feedback, hooks, links, linksBaseUrl, ops, roles } = config
+  const all: readonly [string, ListenAddress | null][] = [
+    ['ops', ops],
+    ['api', roles.has('api') ? api : null],
+    ['links', roles.has('links') && linksBaseUrl !== null ? links : null],
+    ['hooks', roles.has('hooks') ? hooks : null],
+    ['console', roles.has('console') ? ofConsole : null],
+    ['feedback', feedback?.address ?? null],
+    ['bounce', bounce?.address ?? null],
+  ]
+  return all.flatMap(([name, address]) => (address === null ? [] : [{ name, address }]))
+}
+
+type Listens = { readonly address: ListenAddress } | null
+export type OpenedFacts = ListenersConfig & {
+  readonly roles: ReadonlySet<string>
+  readonly feedback: Listens
+  readonly bounce: Listens
+}
+
+/** On Linux, `::` takes the port of IPv4 as well. */
+const everyAddress = ['0.0.0.0', '::']
+
+/** A fault for each two listeners that want one port. */
+export function findSharedPorts(opened: readonly Opened[]): string[] {
+  const share = (one: ListenAddress, other: ListenAddress): boolean =>
+    one.port !== 0 &&
+    one.port === other.port &&
+    (one.host === other.host || [one, other].some(({ host }) => everyAddress.includes(host)))
+  return opened.flatMap((one, index) =>
+    opened
+      .slice(index + 1)
+      .filter((other) => share(one.address, other.address))
+      .map(
+        (other) =>
+          `${nameSetting(one.name)} and ${nameSetting(other.name)} have the same port, ${one.address.port}: choose another one for one of them`,
+      ),
+  )
 }
 
 /** A command without a database works on that of dev mode. */

@@ -8,7 +8,7 @@ import { type DatabaseConfig, readDatabase } from './database.ts'
 import { readDnsServers } from './dns.ts'
 import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { readGreetingName } from './greeting.ts'
-import { type ListenersConfig, readListeners } from './listeners.ts'
+import { findSharedPorts, type ListenersConfig, listOpened, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
 import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
 import { type RelayConfig, readRelays } from './relays.ts'
@@ -76,6 +76,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     logLevel: readLogLevel(reader),
     allowsPrivateWebhooks: readWebhooksPrivate(reader),
   }
+  if (mode !== 'command') faults.push(...findSharedPorts(listOpened(config)))
   if (ring === null || faults.length > 0) throw new ConfigError(faults)
   return { ...config, ring }
 }
