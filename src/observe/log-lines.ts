@@ -1,6 +1,7 @@
 /** The lines that the log writes for each kind of event. */
 import { retryForHours } from '../domain/bounds.ts'
 import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
+import { describeLack } from '../domain/machine-faults.ts'
 import type {
   AttemptRecorded,
   ConsoleSignIn,
@@ -133,11 +134,13 @@ const lines: {
     text: 'the secret of an app’s webhooks cannot be opened, so none is sent: put the key that sealed it back into the key ring, or make another secret with "postern webhook secret"',
     fields: { app: appId },
   }),
-  bug: ({ doing, error, requestId }) => ({
-    level: 'error',
-    text: `a bug, while ${doing}`,
-    fields: { err: error, ...(requestId === undefined ? {} : { requestId }) },
-  }),
+  bug: ({ kind, doing, error, requestId }) => {
+    const lack = describeLack(error)
+    const fields = { err: error, ...(requestId === undefined ? {} : { requestId }) }
+    return lack === null
+      ? { level: 'error', text: `a bug, while ${doing}`, fields }
+      : { level: 'error', text: lack, fields, kind: `${kind} ${lack}` }
+  },
 }
 
 export function writeLines(event: PosternEvent): readonly Line[] {

@@ -13,6 +13,7 @@
 import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/reply.ts'
+import { describeLack } from '../../domain/machine-faults.ts'
 import type { Emit } from '../../observe/events.ts'
 import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'
@@ -44,6 +45,8 @@ const yieldMs = 100
 const yieldEveryMs = 1000
 const abortMs = 5_000
 const internalErrorWaitMs = 60_000
+/** After the process lacked what every email needs. */
+const lackWaitMs = 1000
 
 export class Worker {
   readonly #deps: WorkerDeps & DeliverDeps
@@ -201,6 +204,8 @@ export class Worker {
     const begunAtMs = performance.now()
     const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
       this.#deps.emit({ kind: 'bug', doing: `rendering or sending ${attempt.claim.emailId}`, error })
+      const lack = describeLack(error)
+      if (lack !== null) return { kind: 'unattempted', reply: noReply(lack), relay: null, waitMs: lackWaitMs }
       const reply = noReply('internal error, see the log')
       return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
     })

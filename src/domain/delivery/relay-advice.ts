@@ -85,6 +85,7 @@ const ofApis: readonly Advice[] = [
 ]
 
 const ofNetworks: readonly Advice[] = [
+  [/\bE[MN]FILE\b/, 'this process has no free file descriptor: raise its limit (LimitNOFILE, ulimit -n)'],
   [/ENOTFOUND/, 'there is no such host: check its name in the URL'],
   [
     /self.signed certificate|unable to (get|verify)/,

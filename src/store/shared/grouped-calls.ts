@@ -50,7 +50,7 @@ export class GroupedCalls<Call> {
       const waiting: Waiting<Call> = { call, settle }
       const abandon = () => {
         this.#waiting.delete(waiting)
-        reject(new StoreUnavailable(`no answer within ${deadlineMs} ms`))
+        reject(new StoreUnavailable(`no answer within ${Math.round(deadlineMs ?? 0)} ms`))
       }
       const timer = deadlineMs === undefined ? undefined : setTimeout(abandon, deadlineMs)
       this.#waiting.add(waiting)

@@ -5,6 +5,7 @@
  */
 import { LruMap } from '../../domain/lru-map.ts'
 import { languageTags, readLanguageFile } from './language-files.ts'
+import { findLanguage } from './locales.ts'
 
 /** Characters of what is asked for. */
 export const askedMax = 500
@@ -12,6 +13,12 @@ const rangesMax = 10
 
 /** Answers to texts that came lately. */
 const chosen = new LruMap<string, { readonly tag: string | null }>(1000)
+
+/** Reads what is otherwise read by the first email: later, a process may lack the descriptors for it. */
+export function loadLanguages(): void {
+  table ??= newTable()
+  for (const tag of languageTags) findLanguage(tag)
+}
 
 /** The tag of one of our languages; null if none fits, or if the text asks for nothing that can be read. */
 export function chooseLanguage(asked: string): string | null {
