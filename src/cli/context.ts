@@ -49,8 +49,8 @@ export type CliDeps = {
   ) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
-  /** Whether a service could listen where it is configured to. */
-  readonly checkListeners: (config: Config) => Promise<readonly Finding[]>
+  /** Whether a service could listen where it is configured to; `isRunning`: one does, on this machine. */
+  readonly checkListeners: (config: Config, isRunning: boolean) => Promise<readonly Finding[]>
   /** Runs operations on an open store. */
   readonly newRunner: (config: Config, store: Store) => Promise<OperationRunner>
   readonly startService: (config: Config) => Promise<RunningService>

@@ -2,6 +2,7 @@
  * `postern doctor`: checks everything that `serve` needs, in the order in which to fix it. Sends no email.
  */
 import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
 import type { Command } from 'commander'
 import { describeFeedback } from '../config/feedback.ts'
 import { describeHooksListener } from '../config/listeners.ts'
@@ -9,6 +10,7 @@ import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
+import { nodeSilentMs } from '../domain/operator/node.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
@@ -73,17 +75,17 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const { apps, findings } = await examineDatabase(deps, config)
+  const { apps, findings, isRunning } = await examineDatabase(deps, config)
   const relays =
     config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false })
-  return [...findings, ...(await deps.checkListeners(config)), ...relays]
+  return [...findings, ...(await deps.checkListeners(config, isRunning)), ...relays]
 }
 
 /** Without apps if the database cannot be read. */
 async function examineDatabase(
   deps: CliDeps,
   config: Config,
-): Promise<{ apps: readonly App[]; findings: readonly Finding[] }> {
+): Promise<{ apps: readonly App[]; findings: readonly Finding[]; isRunning: boolean }> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
@@ -103,12 +105,15 @@ async function examineDatabase(
         ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]
-      return { apps, findings: [...findings, ...more] }
+      const nodes = (await store.listNodes()).filter(({ machine }) => machine === hostname())
+      const isRunning = nodes.some(({ seenAt }) => store.now() - seenAt < nodeSilentMs)
+      return { apps, findings: [...findings, ...more], isRunning }
     } finally {
       await store.close()
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
-    return { apps: [], findings: [{ check: 'database', ok: error instanceof SchemaMissing, detail }] }
+    const finding = { check: 'database', ok: error instanceof SchemaMissing, detail }
+    return { apps: [], findings: [finding], isRunning: false }
   }
 }

@@ -1,5 +1,5 @@
 /** The global options, which may stand anywhere in the line, and the environment that they make. */
-import { parseEnv } from 'node:util'
+import { parseEnvFile } from '../config/env-file.ts'
 import type { Environment } from '../config/reader.ts'
 import { readSecretFile } from './options.ts'
 import { UsageError } from './output.ts'
@@ -32,18 +32,10 @@ export function readGlobalOptions(argv: readonly string[], env: Environment): Co
   return { args, env: whole, json }
 }
 
-/** An unquoted value ends at a `#`, so that the end of a password would be lost without a word. */
-const cutValue = /^[ \t]*(?:export[ \t]+)?(POSTERN_\w+)[ \t]*=[ \t]*[^\s'"`#][^\s#]*#/m
-
-function readEnvFile(file: string): Environment {
-  const text = readSecretFile(file, '--env-file').replace(/^\ufeff/, '')
-  const cut = cutValue.exec(text)?.[1]
-  if (cut !== undefined)
-    throw new UsageError(
-      `--env-file: ${cut} has a # in its value, which begins a comment: put the value in quotes`,
-    )
-  return parseEnv(text)
-}
+const readEnvFile = (file: string): Environment =>
+  parseEnvFile(readSecretFile(file, '--env-file'), (line, why) => {
+    throw new UsageError(`--env-file, line ${line}: ${why}`)
+  })
 
 function takeFlag(args: string[], name: string): boolean {
   const index = args.indexOf(name)

@@ -6,6 +6,7 @@ import type { KeyRing } from '../store/crypto/key-ring.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { readDnsServers } from './dns.ts'
+import { findValueFault } from './env-file.ts'
 import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { readGreetingName } from './greeting.ts'
 import { findSharedPorts, type ListenersConfig, listOpened, readListeners } from './listeners.ts'
@@ -13,6 +14,7 @@ import { readOidc } from './oidc.ts'
 import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
+import { settingNames } from './unknown-settings.ts'
 
 const roles = ['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const
 type Role = (typeof roles)[number]
@@ -53,6 +55,10 @@ export class ConfigError extends Error {
 /** Throws `ConfigError`, whose text never repeats a secret. */
 export function parseConfig(env: Environment, mode: Mode): Config {
   const faults: string[] = []
+  for (const name of settingNames) {
+    const why = findValueFault(env[name] ?? '')
+    if (why !== null) faults.push(`${name} ${why}`)
+  }
   const reader = newReader(env, mode, faults)
   const serviceRoles = readRoles(reader)
   const database = readDatabase(reader)
