@@ -2,10 +2,10 @@
 import { listOpened, nameSetting } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { Finding } from '../store/store.ts'
-import { describeListenFault, type ListenAddress, tryListen } from '../web/http/listener.ts'
+import { describeListenFault, tryListen } from '../web/http/listener.ts'
 
-export async function checkListeners(config: Config): Promise<Finding[]> {
-  const isRunning = await answers(config.ops)
+/** @param isRunning whether the service runs on this machine, so that its ports are in use */
+export function checkListeners(config: Config, isRunning: boolean): Promise<Finding[]> {
   return Promise.all(
     listOpened(config).map(async ({ name, address }): Promise<Finding> => {
       const check = `${name} listener`
@@ -20,19 +20,4 @@ export async function checkListeners(config: Config): Promise<Finding[]> {
       }
     }),
   )
-}
-
-const answerMs = 2000
-
-/** Whether a Postern is up there: its `/livez` answers. */
-async function answers({ host, port }: ListenAddress): Promise<boolean> {
-  const reached =
-    host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host === '::' ? '::1' : host}]` : host
-  try {
-    const signal = AbortSignal.timeout(answerMs)
-    const answer = await fetch(`http://${reached}:${port}/livez`, { signal, redirect: 'error' })
-    return answer.status === 200
-  } catch {
-    return false
-  }
 }

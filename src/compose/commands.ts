@@ -28,9 +28,9 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
     (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config: Config, target: PostgresAddress) =>
     (await databaseFiles()).copyDatabase(config, target),
-  checkListeners: async (config: Config) => {
+  checkListeners: async (config: Config, isRunning: boolean) => {
     const { checkListeners } = await import('./check-listeners.ts')
-    return checkListeners(config)
+    return checkListeners(config, isRunning)
   },
   newRunner: async (config: Config, store: Store) => {
     const { composeRunner } = await import('./management.ts')

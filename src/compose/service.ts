@@ -22,7 +22,6 @@ import { resealSigningKeys } from '../store/crypto/signing-key.ts'
 import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
-import { loadLanguages } from '../templates/locales/choose-language.ts'
 import { close, describeListenFault, listen } from '../web/http/listener.ts'
 import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
@@ -98,7 +97,6 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
-    loadLanguages()
     const parts = listParts(context, urls)
     output.subscribe((fault) =>
       events.emit({ kind: 'log_changed', reason: fault?.message ?? null, lost: output.lost }),

@@ -136,10 +136,8 @@ const lines: {
   }),
   bug: ({ kind, doing, error, requestId }) => {
     const lack = describeLack(error)
-    const fields = { err: error, ...(requestId === undefined ? {} : { requestId }) }
-    return lack === null
-      ? { level: 'error', text: `a bug, while ${doing}`, fields }
-      : { level: 'error', text: lack, fields, kind: `${kind} ${lack}` }
+    const fields = { err: error, ...(requestId !== undefined && { requestId }) }
+    return { level: 'error', text: lack ?? `a bug, while ${doing}`, fields, ...(lack !== null && { kind }) }
   },
 }
 

@@ -17,6 +17,7 @@ import { describeLack } from '../../domain/machine-faults.ts'
 import type { Emit } from '../../observe/events.ts'
 import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'
+import { loadLanguages } from '../../templates/locales/choose-language.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
 import { Backpressure } from './backpressure.ts'
@@ -73,6 +74,7 @@ export class Worker {
   #loop: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
+    loadLanguages()
     this.#deps = { ...deps, composer: new MessageComposer() }
     this.backpressure = new Backpressure({
       onChange: (active) => deps.emit({ kind: 'backpressure_changed', active }),

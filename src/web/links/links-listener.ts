@@ -16,7 +16,7 @@ import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { chooseLanguage } from '../../templates/locales/choose-language.ts'
+import { chooseLanguage, loadLanguages } from '../../templates/locales/choose-language.ts'
 import { findLanguage, type Language } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
@@ -59,6 +59,7 @@ type Opened =
   | { readonly kind: 'unknown' }
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
+  loadLanguages()
   const opener = new LinkOpener(deps)
   const listener = newListener({
     emit: deps.emit,
