@@ -67,7 +67,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
 const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   store_failing: () => 'postern doctor',
   keys_missing: () => 'postern doctor',
-  no_worker: () => 'postern doctor',
+  no_worker: () => 'postern serve',
   no_relay: () => 'postern doctor',
   relay_untried: () => 'postern doctor',
   relay_down: () => 'postern doctor',

@@ -3,6 +3,7 @@ import type { Config } from '../config/parse-config.ts'
 import type { WebhookWriter } from '../delivery/webhooks/webhook-writer.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { Queueing } from '../observe/queueing.ts'
 import type { Store } from '../store/store.ts'
 
 /** `curl`: a line that sends an email, with the key of the demo app. */
@@ -13,6 +14,7 @@ export type ServiceContext = {
   readonly store: Store
   readonly events: EventStream
   readonly metrics: Metrics
+  readonly queueing: Queueing
   /** How many log lines were lost since the start. */
   readonly linesLost: () => number
   readonly webhooks: WebhookWriter

@@ -16,6 +16,7 @@ import { EventStream } from '../observe/events.ts'
 import { LineOutput } from '../observe/line-output.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
+import { Queueing } from '../observe/queueing.ts'
 import { Recorder } from '../observe/recorder.ts'
 import { resealHookSecrets } from '../store/crypto/hook-secret.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
@@ -71,8 +72,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const output = options.output ?? new LineOutput(1)
   const linesLost = () => output.lost
   const metrics = subscribeObservers(config, options, { events, output, store })
+  const queueing = new Queueing()
+  events.subscribe(queueing.observe)
   const context: ServiceContext = {
     linesLost,
+    queueing,
     config,
     store,
     events,
@@ -206,12 +210,13 @@ async function listenAs(
 }
 
 const composeRecorder = (
-  { config, events, linesLost, store, version }: ServiceContext,
+  { config, events, linesLost, queueing, store, version }: ServiceContext,
   relays: readonly Relay[],
 ): Recorder =>
   new Recorder({
     store,
     linesLost,
+    queueing,
     events,
     relays,
     node: {

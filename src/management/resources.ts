@@ -9,7 +9,7 @@ import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.
 import { hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
-import { type NodeRecord, nodeSilentMs } from '../domain/operator/node.ts'
+import { type NodeRecord, nodeFaults, nodeSilentMs } from '../domain/operator/node.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
@@ -191,11 +191,14 @@ export const NodeResource = closed({
       }),
     }),
   ),
-  logFault: orNull(
+  faults: Type.Array(
     closed({
+      what: Type.Enum([...nodeFaults], {
+        description:
+          'The process cannot write its log (log), or cannot queue the emails of requests (queueing).',
+      }),
       since: time(),
-      reason: Type.String({ description: 'Why log lines cannot be written.' }),
-      lost: Type.Integer({ description: 'Lines lost since the start of the process.' }),
+      reason: Type.String(),
     }),
   ),
 })
@@ -215,7 +218,7 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
     since: iso(since),
     lastOutage: lastOutage && { ...lastOutage, from: iso(lastOutage.from), until: iso(lastOutage.until) },
   })),
-  logFault: node.logFault && { ...node.logFault, since: iso(node.logFault.since) },
+  faults: node.faults.map((fault) => ({ ...fault, since: iso(fault.since) })),
 })
 
 const tokenFields = {

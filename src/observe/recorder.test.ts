@@ -28,6 +28,7 @@ test('the first count after a quiet time is written soon, the next five seconds 
     node: { id: newId('node', store.now()), machine: 'm', version: '1', roles: [], startedAt: store.now() },
     relays: [],
     linesLost: () => 0,
+    queueing: { findFault: () => null },
   })
   const pass = async (ms: number) => {
     t.mock.timers.tick(ms)
@@ -69,6 +70,7 @@ test('a relay is tried once an attempt with it has ended, and the process says s
     node: { id: newId('node', store.now()), machine: 'm', version: '1', roles: [], startedAt: store.now() },
     relays: [newRelay('r1'), newRelay('r2')],
     linesLost: () => 0,
+    queueing: { findFault: () => null },
   })
   t.after(() => recorder.stop())
   recorder.start()
@@ -112,6 +114,7 @@ function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['st
     node: { id: newId('node', 0), machine: 'm', version: '1', roles: [], startedAt: 0 },
     relays: [{ name: 'r1', certificateExpiresAt: null, connections, isAvailable: () => true }],
     linesLost: () => 0,
+    queueing: { findFault: () => null },
   })
   const settle = async () => {
     for (let n = 0; n < 5; n++) await setImmediate()

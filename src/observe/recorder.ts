@@ -5,13 +5,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stepMax } from '../domain/bounds.ts'
+import { counted } from '../domain/counts.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
 import { recordEveryMs } from '../domain/operator/activity.ts'
-import type { NodeRecord } from '../domain/operator/node.ts'
+import type { NodeFault, NodeRecord } from '../domain/operator/node.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, LogChanged, RelayChanged } from './events.ts'
+import type { Queueing } from './queueing.ts'
 
 /** The first event after a quiet time is written this soon, with those that follow it. */
 const soonMs = 250
@@ -22,10 +24,11 @@ const stopMs = 1000
 export type RecorderDeps = {
   readonly store: Pick<Store, 'addActivity' | 'addRefusals' | 'noteNode' | 'removeNode' | 'now'>
   readonly events: EventStream
-  readonly node: Omit<NodeRecord, 'seenAt' | 'relays' | 'logFault'>
+  readonly node: Omit<NodeRecord, 'seenAt' | 'relays' | 'faults'>
   readonly relays: readonly MeasuredRelay[]
   /** How many log lines were lost since the start. */
   readonly linesLost: () => number
+  readonly queueing: Pick<Queueing, 'findFault'>
 }
 
 export class Recorder {
@@ -33,7 +36,8 @@ export class Recorder {
   readonly #counter: ActivityCounter
   /** The last change of each relay. */
   readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
-  #logFault: Omit<NonNullable<NodeRecord['logFault']>, 'lost'> | null = null
+  #logFault: { readonly since: number; readonly reason: string } | null = null
+  #isQueueing = true
   /** The relays with which an attempt has ended. */
   readonly #tried = new Set<string>()
   #noteTimer: NodeJS.Timeout | undefined
@@ -53,6 +57,8 @@ export class Recorder {
       this.#counter.observe(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
       if (event.kind === 'log_changed') this.#noteLog(event)
+      if (event.kind === 'store_unavailable' && this.#isQueueing) this.#noteNode()
+      if (event.kind === 'request_answered' && event.status === 202 && !this.#isQueueing) this.#noteNode()
       if (event.kind === 'attempt_recorded') this.#noteAttempt(event.outcome)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
@@ -133,10 +139,24 @@ export class Recorder {
     this.#write(async () => {
       this.#notePending = false
       if (this.#stopped) return
-      const { linesLost, node, store } = this.#deps
-      const logFault = this.#logFault && { ...this.#logFault, lost: linesLost() }
-      await store.noteNode({ ...node, relays: this.#relayStates(), logFault })
+      const { node, store } = this.#deps
+      await store.noteNode({ ...node, relays: this.#relayStates(), faults: this.#findFaults() })
     })
+  }
+
+  #findFaults(): NodeFault[] {
+    const { linesLost, queueing, store } = this.#deps
+    const fault = queueing.findFault()
+    this.#isQueueing = fault === null
+    const lost = `; ${counted(linesLost(), 'line')} lost`
+    return [
+      ...(this.#logFault === null
+        ? []
+        : [{ what: 'log', ...this.#logFault, reason: this.#logFault.reason + lost } as const]),
+      ...(fault === null
+        ? []
+        : [{ what: 'queueing', since: store.now() - fault.forMs, reason: fault.message } as const]),
+    ]
   }
 
   #relayStates(): RelayState[] {

@@ -161,7 +161,7 @@ export function nodes(it: It): void {
       roles: ['api', 'worker'],
       startedAt: store.now(),
       relays: [],
-      logFault: null,
+      faults: [],
     })
     const [first, second] = [node('mail-1'), node('mail-2')]
     const seenAt = store.now()

@@ -298,7 +298,7 @@ const newNode = {
   version: '1',
   roles: ['web'],
   relays: [],
-  logFault: null,
+  faults: [],
 }
 const newPasskey = { id: 'new', person: person as PersonId, publicKey: 'public', counter: 0, name: 'key' }
 

@@ -176,7 +176,7 @@ const journal: Row = { until_us: (nowMs + hourMs) * 1000, charged: `x'${'00'.rep
 
 const node: Row = {
   ...{ node_id: id('node'), machine: `'m' || n`, version: `'1'`, roles: `'["web"]'`, started_at: nowMs },
-  ...{ seen_at: nowMs, relays: `'[]'` },
+  ...{ seen_at: nowMs, relays: `'[]'`, faults: `'[]'` },
 }
 
 const history = { ...email(parts.finished), lost_leases: 0, reason: null, finished_at: nowMs - hourMs }

@@ -422,6 +422,6 @@ test('a port that is taken is said so', onlyHere, async (t) => {
   const own = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
   await assert.rejects(
     spawnServe(t, { ...own, POSTERN_API_LISTEN: `127.0.0.1:${relay.port}` }),
-    /127\.0\.0\.1:\d+ is in use, .* choose another port with POSTERN_API_LISTEN\n$/,
+    /POSTERN_API_LISTEN: 127\.0\.0\.1:\d+ is in use, .* choose another port\n$/,
   )
 })

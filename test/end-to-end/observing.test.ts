@@ -312,7 +312,7 @@ test('links that expired while a relay was down are left out of the status as so
     const state = { available: true, tried: true, since: 0, reason: '', connections, lastOutage }
     const relay = { name: 'r1', certificateExpiresAt: null, ...state }
     const node = { id: newId('node', 0), machine: 'mail-1', version: '1', roles: ['worker'], startedAt: 0 }
-    await store.noteNode({ ...node, relays: [relay], logFault: null })
+    await store.noteNode({ ...node, relays: [relay], faults: [] })
     const { body } = await ask(service, 'GET /v1/status', { token: await newManagementToken(service) })
     const found: { kind: string; apps: string[] }[] = body.attention
     return found.filter(({ kind }) => kind === 'links_expired').map(({ apps }) => apps.toSorted())

@@ -30,7 +30,7 @@ export const node = (change: Partial<NodeResource> = {}): NodeResource => ({
   startedAt: ago(3600),
   seenAt: ago(1),
   alive: true,
-  logFault: null,
+  faults: [],
   relays: [relay('r1', true), relay('r2', true)],
   ...change,
 })

@@ -217,7 +217,7 @@ function worker(machine: string, store: Store): Omit<NodeRecord, 'seenAt'> {
   }
   return {
     ...{ id: newId('node', startedAt), machine, version: '0.1.0', roles: ['api', 'worker'], startedAt },
-    logFault: null,
+    faults: [],
     relays: [
       { ...main, certificateExpiresAt, connections: { ...idle, open: 3, busy: 2 } },
       { ...spare, certificateExpiresAt, connections: { ...idle, connecting: 1, allowed: 1 } },

@@ -11,9 +11,17 @@ export type NodeRecord = {
   readonly startedAt: number
   readonly seenAt: number
   readonly relays: readonly RelayState[]
-  /** Why it cannot write its log, since when, and how many lines were lost; null while it can. */
-  readonly logFault: { readonly since: number; readonly reason: string; readonly lost: number } | null
+  readonly faults: readonly NodeFault[]
 }
+
+/** Something that a process cannot do now. */
+export type NodeFault = {
+  /** `log`: write its log; `queueing`: queue the emails of requests. */
+  readonly what: (typeof nodeFaults)[number]
+  readonly since: number
+  readonly reason: string
+}
+export const nodeFaults = ['log', 'queueing'] as const
 
 /** A node that has not been seen for this long is silent: it died, hangs, or has lost the database. */
 export const nodeSilentMs = 30_000

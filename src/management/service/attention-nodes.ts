@@ -48,8 +48,8 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
       kind: 'no_worker',
       message: `No process is sending mail${seesAll ? ': start one with the worker role' : ''}. ${describeWaiting(situation)}`,
     })
-  const own = seesAll ? [...judgeLogs(alive, nowMs), ...judgeCertificates(workers, nowMs)] : []
-  return [...found, ...judgeRelays(workers, situation), ...own]
+  const certificates = seesAll ? judgeCertificates(workers, nowMs) : []
+  return [...found, ...judgeFaults(alive, situation), ...judgeRelays(workers, situation), ...certificates]
 }
 
 /** While no write is possible, nothing is queued or sent. */
@@ -63,14 +63,25 @@ function judgeStore({ findings, queue, seesAll }: NodeSituation): Condition[] {
   return [{ kind: 'store_failing', message }]
 }
 
-const judgeLogs = (alive: readonly NodeResource[], nowMs: number): Condition[] =>
-  alive.flatMap(({ logFault, machine }): Condition[] => {
-    if (logFault === null) return []
-    const { lost, reason, since } = logFault
-    const age = describeDuration(nowMs - Date.parse(since))
-    const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. ${counted(lost, 'line has', 'lines have')} been lost. Mail is not affected. Make room, or restart the program that reads its standard output.`
-    return [{ kind: 'log_lost', message }]
-  })
+/** What processes say that they cannot do: in words, and how urgent it is. */
+function judgeFaults(alive: readonly NodeResource[], { nowMs, seesAll }: NodeSituation): Condition[] {
+  return alive.flatMap(({ faults, machine }) =>
+    faults.flatMap(({ reason, since, what }): Condition[] => {
+      const age = describeDuration(nowMs - Date.parse(since))
+      if (what === 'queueing') {
+        const which = seesAll ? ` by the process on ${machine} for ${age}: ${reason}.` : '.'
+        return [
+          {
+            kind: 'store_failing',
+            message: `Requests are answered 503${which} Their emails are not queued.`,
+          },
+        ]
+      }
+      const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. Mail is not affected. Make room, or restart the program that reads its standard output.`
+      return seesAll ? [{ kind: 'log_lost', message }] : []
+    }),
+  )
+}
 
 const findWaits = ({ queue }: NodeSituation) =>
   queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)

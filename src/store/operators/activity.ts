@@ -127,7 +127,7 @@ const toRefusal = (row: Row): RefusedRequest => ({
 
 function* noteNode(
   { nowMs, prefix }: ScriptContext,
-  { id, logFault, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
+  { id, faults, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
 ): Script<void> {
   yield {
     text: `delete from ${prefix}node
@@ -135,13 +135,13 @@ function* noteNode(
     values: [nowMs - dayMs, machine, JSON.stringify(roles), Math.min(startedAt, nowMs - nodeSilentMs)],
   }
   yield {
-    text: `insert into ${prefix}node (node_id, machine, version, roles, started_at, seen_at, relays, log_fault)
+    text: `insert into ${prefix}node (node_id, machine, version, roles, started_at, seen_at, relays, faults)
       values ($1, $2, $3, $4, $5, $6, $7, $8)
       on conflict (node_id) do update
-        set seen_at = excluded.seen_at, relays = excluded.relays, log_fault = excluded.log_fault`,
+        set seen_at = excluded.seen_at, relays = excluded.relays, faults = excluded.faults`,
     values: [
       ...[id, machine, version, JSON.stringify(roles), startedAt, nowMs, JSON.stringify(relays)],
-      logFault && JSON.stringify(logFault),
+      JSON.stringify(faults),
     ],
   }
 }
@@ -170,7 +170,7 @@ const toNodeRecord = (row: Row): NodeRecord => ({
   startedAt: row.started_at as number,
   seenAt: row.seen_at as number,
   relays: readRelays(row.relays as string),
-  logFault: JSON.parse((row.log_fault as string | null) ?? 'null'),
+  faults: JSON.parse(row.faults as string),
 })
 
 export const activityChanges = { addRefusals }

@@ -22,7 +22,7 @@ import type { SchemaUse } from '../shared/migrations.ts'
 import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
-import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
+import { examineDisk, examineWorker, freeBytes, requireSpace } from './engine/examine.ts'
 import { findMoved, noteOpenFiles } from './engine/open-files.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
 import { migrate, requireFile } from './files/migrate.ts'
@@ -91,6 +91,10 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     claimDue: (request) => claims.claimDue(request),
     ...toMethods({ ...queueFunctions, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
+    probeWrite: async () => {
+      requireSpace(path)
+      await writer.call({ name: 'probeWrite', args: [] })
+    },
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     nameRecipient: (to) => nameRecipient(keyedHash, to),
     makeReference: (id) => makeReference(keyedHash, id),

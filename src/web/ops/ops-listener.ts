@@ -8,6 +8,7 @@ import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import { SharedRead } from '../../management/shared-read.ts'
 import type { Metrics } from '../../observe/metrics.ts'
+import type { Queueing } from '../../observe/queueing.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
@@ -15,6 +16,7 @@ export type OpsDeps = ListenerDeps & {
   readonly metrics: Metrics
   readonly store: Pick<Store, 'probeWrite'>
   readonly isReady: () => boolean
+  readonly queueing: Pick<Queueing, 'findFault'>
 }
 
 /**
@@ -32,20 +34,26 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
   listener.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())
       return sendError(reply, 503, { code: 'not_ready', message: 'This process is starting or stopping.' })
-    try {
-      await probe.get()
-      return sendJson(reply, 200, '{"ok":true}')
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error
-      const message = `No email can be queued: ${error.message}.`
-      return sendError(reply, 503, { code: 'store_unavailable', message })
-    }
+    const fault = deps.queueing.findFault()?.message ?? (await findFault(probe))
+    if (fault === null) return sendJson(reply, 200, '{"ok":true}')
+    const message = `No email can be queued: ${fault}.`
+    return sendError(reply, 503, { code: 'store_unavailable', message })
   })
   listener.get('/metrics', async (_request, reply) => {
     reply.header('content-type', deps.metrics.registry.contentType)
     return deps.metrics.registry.metrics()
   })
   return listener
+}
+
+async function findFault(probe: SharedRead<void>): Promise<string | null> {
+  try {
+    await probe.get()
+    return null
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return error.message
+    throw error
+  }
 }
 
 async function probeInTime(store: OpsDeps['store']): Promise<void> {

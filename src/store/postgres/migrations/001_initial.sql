@@ -162,7 +162,7 @@ create table node (
   started_at bigint not null,
   seen_at bigint not null,
   relays json not null,                    -- JSON array of RelayState
-  log_fault json                           -- why it cannot write its log; null while it can
+  faults json not null                     -- JSON array of NodeFault
 );
 
 -- GCRA state of keys, recipients and mailboxes. A bucket is a key's id or a keyed hash.

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { describeBytes } from '../../../domain/counts.ts'
 import { describeDuration } from '../../../domain/duration.ts'
 import type { QueueMeasures } from '../../operator-store.ts'
-import type { Finding } from '../../store.ts'
+import { type Finding, StoreUnavailable } from '../../store.ts'
 import { WorkerLock } from './worker-lock.ts'
 
 /** Mail that is late by more may wait for a process that hangs. */
@@ -40,6 +40,15 @@ const diskBytesMin = 256 * 1024 * 1024
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(dirname(path))
   return bavail * bsize
+}
+
+/** A WAL that begins anew takes some writes on a full disk, and soon no more. */
+const writableBytesMin = 1024 * 1024
+
+export function requireSpace(path: string): void {
+  const free = freeBytes(path)
+  if (free < writableBytesMin)
+    throw new StoreUnavailable(`the disk of the database is full: ${describeBytes(free)} free`)
 }
 
 export function examineDisk(path: string): Finding {

@@ -155,7 +155,7 @@ create table node (
   started_at integer not null,
   seen_at integer not null,
   relays text not null,                    -- JSON array of RelayState
-  log_fault text                           -- JSON: why it cannot write its log; null while it can
+  faults text not null                     -- JSON array of NodeFault
 ) strict, without rowid;
 
 -- GCRA state of keys, recipients and mailboxes: one row for each transaction that charged any (buckets.ts).
