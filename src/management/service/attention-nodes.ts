@@ -63,7 +63,7 @@ function judgeStore({ findings, queue, seesAll }: NodeSituation): Condition[] {
   return [{ kind: 'store_failing', message }]
 }
 
-/** What processes say that they cannot do: in words, and how urgent it is. */
+/** Each thing that a process cannot do now. */
 function judgeFaults(alive: readonly NodeResource[], { nowMs, seesAll }: NodeSituation): Condition[] {
   return alive.flatMap(({ faults, machine }) =>
     faults.flatMap(({ reason, since, what }): Condition[] => {
