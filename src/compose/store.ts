@@ -47,9 +47,15 @@ export function requireOwner(path: string): void {
   if (file === undefined && user !== 0) return // its group may write there
   const what = file === undefined ? 'the folder of the database' : 'the database'
   throw new OwnerMismatch(
-    `${what} belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
+    `${what} belongs to user ${owner} and this is user ${user}: ${adviseOn(Number(owner), user, path)}`,
   )
 }
+
+/** A database that root made, as after a command with sudo, is given to the user of the service. */
+const adviseOn = (owner: number, user: number, path: string): string =>
+  owner === 0
+    ? `a command run as root has made it; give it to the service's user, with chown ${user} ${path}*`
+    : `run the command as its owner, with sudo -u '#${owner}'`
 
 /** SQLite opens a file that it may not write, or beside which it can keep no WAL; each write would fail. */
 function requireWritable(path: string): void {
@@ -60,8 +66,13 @@ function requireWritable(path: string): void {
     try {
       if (existsSync(place)) accessSync(place, constants.W_OK)
     } catch {
+      const [owner, user] = [statSync(place).uid, process.getuid?.() ?? 0]
+      const advice =
+        owner === 0
+          ? `give it to this user, with chown ${user} ${place}*`
+          : 'run as its owner, or choose another folder'
       throw new OwnerMismatch(
-        `user ${process.getuid?.()} may not write ${what} ${place}, which belongs to user ${statSync(place).uid}: run as its owner, or choose another folder`,
+        `user ${user} may not write ${what} ${place}, which belongs to user ${owner}: ${advice}`,
       )
     }
 }

@@ -461,7 +461,7 @@ test('a lock file that this user cannot write is no lock', {
   })
   assert.match(
     ran.stderr,
-    /StoreUnavailable: cannot lock .*postern\.db-worker.*this user must be able to write it/,
+    /StoreUnavailable: cannot lock .*postern\.db-worker.*it belongs to user 0; give it to the service's user, with chown 65534/,
   )
 })
 

@@ -62,7 +62,7 @@ test('the service does not start on a database that it may not write, and says w
   assert.equal(code, 1)
   assert.match(
     err,
-    /^postern: user 12345 may not write the database .*which belongs to user 0: run as its owner/,
+    /^postern: user 12345 may not write the database .*which belongs to user 0: give it to this user, with chown 12345/,
   )
   chmodSync(path, 0o666)
   chmodSync(folder, 0o755)

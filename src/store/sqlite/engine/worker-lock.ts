@@ -5,7 +5,7 @@
  *
  * The file is opened by SQLite alone: when a process closes any other descriptor of it, its lock ends.
  */
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../../store.ts'
 import { faultKind, isBusy } from './connection.ts'
@@ -71,6 +71,12 @@ export class WorkerLock {
 function unusable(path: string, error: unknown): unknown {
   const isAccess = (error as { code?: string }).code === 'EACCES'
   if (!isAccess && faultKind(error) === 'bug') return error
-  const text = `cannot lock ${path}: ${(error as Error).message}; this user must be able to write it`
+  const owner = statSync(path, { throwIfNoEntry: false })?.uid
+  const user = process.getuid?.()
+  const advice =
+    owner === undefined || owner === user
+      ? 'this user must be able to write it'
+      : `it belongs to user ${owner}; give it to the service's user, with chown ${user} ${path}`
+  const text = `cannot lock ${path}, so nothing is sent: ${(error as Error).message}. ${advice}`
   return new StoreUnavailable(text, { cause: error })
 }
