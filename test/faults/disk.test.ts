@@ -4,6 +4,7 @@
  * disk is tested with both.
  */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -108,6 +109,26 @@ test('row 7: a full disk, PostgreSQL: 503 with Retry-After, and it recovers by i
   const cluster = makeCluster(t, join(folder, 'data'))
   const server = await startCluster(t, cluster, { max_wal_size: '64MB', min_wal_size: '32MB' })
   await survivesFullDisk(t, folder, { POSTERN_DATABASE_URL: server.url })
+})
+
+test('row 7: the largest size of a file: 503, and it recovers by itself', {
+  skip: lacking({ prlimit: '/usr/bin/prlimit' }),
+}, async (t) => {
+  const { received, port } = await startSmtpServer(t)
+  const variables = { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...sqliteIn(temporaryFolder(t)) }
+  const server = await startServe(t, variables)
+  const load = startLoad(t, { api: () => server.api, key: server.key, clients: 4 })
+  await eventually(() => load.acknowledged.size > 50)
+  const limit = (bytes: string) => execFileSync('prlimit', [`--pid=${server.child.pid}`, `--fsize=${bytes}:`])
+  limit('65536')
+  await eventually(() => (load.statuses.get(503) ?? 0) > 20)
+  assert.equal(await ready(server), 503)
+  limit('unlimited')
+  const before = load.acknowledged.size
+  await eventually(() => load.acknowledged.size > before + 50)
+  await load.stop()
+  await eventually(async () => (await ready(server)) === 200)
+  await assertNothingLost(t, server.env, { received, acknowledged: load.acknowledged })
 })
 
 /**
