@@ -65,6 +65,11 @@ const faults: readonly string[] = [
   'a worker is killed while it holds mail',
   'two processes with the worker role on one SQLite file',
   'the machine of a worker vanishes without a word',
+  'the log cannot be written',
+  'a file of the database is moved, deleted or replaced',
+  'a key of the ring is wrong or missing',
+  'signals of log rotation, the hangup of a terminal',
+  'few file descriptors',
 ]
 
 /** Rows that are measured rather than tested. */

@@ -42,7 +42,7 @@ for (const [engine, database] of [
   ['SQLite', async () => ({})],
   ['PostgreSQL', async (t: TestContext) => ({ POSTERN_DATABASE_URL: await postgresUrl(t) })],
 ] as const)
-  test(`${engine}: an older key is wrong, then missing, then right: all six emails are delivered`, async (t) => {
+  test(`row 55: ${engine}: an older key is wrong, then missing, then right: all six emails are delivered`, async (t) => {
     const { old, next, key, env } = await queueSix(t, await database(t))
     const wrong = { ...env, POSTERN_SECRET_KEYS: `${next},${newSecretKey('old')}` }
     const differs = /POSTERN_SECRET_KEYS has a key "old" that is not the key "old" of this database/
@@ -69,7 +69,7 @@ for (const [engine, database] of [
     assert.doesNotMatch((await postern(right, ['status'])).out, /wait for the key/)
   })
 
-test('PostgreSQL: two nodes, one of which lacks a key: what it cannot open, the other sends at once', async (t) => {
+test('row 55: PostgreSQL: two nodes, one of which lacks a key: what it cannot open, the other sends at once', async (t) => {
   const relay = await startSmtpServer(t)
   const [old, next] = [newSecretKey('old'), newSecretKey('next')]
   const variables = {

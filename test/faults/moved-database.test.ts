@@ -69,7 +69,7 @@ async function refusesToStart(t: TestContext, env: Variables, named: RegExp): Pr
   assert.match(status.err, named)
 }
 
-test('moved away: no 202, not ready, the error names it; put back, it goes on', async (t) => {
+test('row 54: moved away: no 202, not ready, the error names it; put back, it goes on', async (t) => {
   const { path, server, received } = await startMoved(t)
   renameSync(path, `${path}.away`)
   await refusesEverything(server, /postern\.db was moved, deleted or unmounted/)
@@ -80,7 +80,7 @@ test('moved away: no 202, not ready, the error names it; put back, it goes on', 
 })
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const)
-  test(`deleted, then stopped by ${signal}: the next start is refused until it is put back`, async (t) => {
+  test(`row 54: deleted, then stopped by ${signal}: the next start is refused until it is put back`, async (t) => {
     const { path, server } = await startMoved(t)
     renameSync(path, `${path}.away`)
     await refusesEverything(server, /moved, deleted or unmounted/)
@@ -92,14 +92,14 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     await spawnServe(t, server.env)
   })
 
-test('replaced by another database', async (t) => {
+test('row 54: replaced by another database', async (t) => {
   const { path, server } = await startMoved(t)
   copyFileSync(path, `${path}.copy`)
   renameSync(`${path}.copy`, path)
   await refusesEverything(server, /postern\.db was replaced/)
 })
 
-test('replaced by a backup: a start with the WAL of the old database is refused', async (t) => {
+test('row 54: replaced by a backup: a start with the WAL of the old database is refused', async (t) => {
   const { path, server } = await startMoved(t)
   assert.equal((await postern(server.env, ['backup', `${path}.backup`])).code, 0)
   assert.equal(await post(server), 202)
@@ -111,7 +111,7 @@ test('replaced by a backup: a start with the WAL of the old database is refused'
   await spawnServe(t, server.env)
 })
 
-test('the folder is mounted over, then unmounted', { skip: root }, async (t) => {
+test('row 54: the folder is mounted over, then unmounted', { skip: root }, async (t) => {
   const { folder, server } = await startMoved(t)
   const unmount = mountOver(folder)
   await refusesEverything(server, /moved, deleted or unmounted/).finally(unmount)
@@ -119,7 +119,7 @@ test('the folder is mounted over, then unmounted', { skip: root }, async (t) => 
 })
 
 for (const suffix of ['-wal', '-shm'])
-  test(`${suffix} is deleted: refused at once; nothing is lost by a clean stop`, async (t) => {
+  test(`row 54: ${suffix} is deleted: refused at once; nothing is lost by a clean stop`, async (t) => {
     const { path, server, received } = await startMoved(t)
     rmSync(path + suffix)
     await refusesEverything(server, new RegExp(`postern\\.db${suffix} was moved, deleted`))
@@ -129,7 +129,7 @@ for (const suffix of ['-wal', '-shm'])
     await eventually(() => received.length === 2)
   })
 
-test('by a symbolic link, whose target is moved', async (t) => {
+test('row 54: by a symbolic link, whose target is moved', async (t) => {
   const { path, server } = await startMoved(t)
   await stop(server)
   const link = join(temporaryFolder(t), 'link.db')
@@ -142,7 +142,7 @@ test('by a symbolic link, whose target is moved', async (t) => {
   await refusesToStart(t, env, /symbolic link that leads nowhere/)
 })
 
-test('the worker lock is deleted while a process sends: a second one does not send its mail again', async (t) => {
+test('row 54: the worker lock is deleted while a process sends: a second one does not send its mail again', async (t) => {
   const { path, server } = await startMoved(t)
   await stop(server)
   const gate = Promise.withResolvers<void>()

@@ -58,7 +58,7 @@ function assertResumed(text: string, lost: number): void {
   assert.equal(resumed?.lost, lost)
 }
 
-test('the disk of the log is full: mail goes on, and the log resumes without a torn line', {
+test('row 53: the disk of the log is full: mail goes on, and the log resumes without a torn line', {
   skip: root,
 }, async (t) => {
   const folder = makeSmallDisk(t, 1024 * 1024)
@@ -75,12 +75,12 @@ test('the disk of the log is full: mail goes on, and the log resumes without a t
   assertResumed(readFileSync(file, 'utf8'), lost)
 })
 
-test('the disk of the log stays full: SIGTERM still stops the process', { skip: root }, async (t) => {
+test('row 53: the disk of the log stays full: SIGTERM still stops the process', { skip: root }, async (t) => {
   const folder = makeSmallDisk(t, 64 * 1024)
   await stops(await servesWithoutLog(t, openSync(join(folder, 'log'), 'a')))
 })
 
-test('the log reaches the largest size of a file', async (t) => {
+test('row 53: the log reaches the largest size of a file', async (t) => {
   const file = join(temporaryFolder(t), 'log')
   writeFileSync(file, '')
   const largest = 2 ** 40 // a sparse file: more than the database reaches
@@ -91,7 +91,7 @@ test('the log reaches the largest size of a file', async (t) => {
   await stops(server)
 })
 
-test('the reader of the log stops reading, then reads on; then it goes away', async (t) => {
+test('row 53: the reader of the log stops reading, then reads on; then it goes away', async (t) => {
   const server = await servesWithoutLog(t, 'pipe')
   const { stdout } = server.child
   assert.ok(stdout !== null)
@@ -107,11 +107,11 @@ test('the reader of the log stops reading, then reads on; then it goes away', as
   await stops(server)
 })
 
-test('the reader of the log has stopped: SIGTERM still stops the process', async (t) => {
+test('row 53: the reader of the log has stopped: SIGTERM still stops the process', async (t) => {
   await stops(await servesWithoutLog(t, 'pipe'))
 })
 
-test('standard output is full from the start', async (t) => {
+test('row 53: standard output is full from the start', async (t) => {
   await stops(await servesWithoutLog(t, openSync('/dev/full', 'w')))
 })
 

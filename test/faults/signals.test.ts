@@ -22,7 +22,7 @@ import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)
-  test(`${signal} without a terminal, as from log rotation, changes nothing`, async (t) => {
+  test(`row 56: ${signal} without a terminal, as from log rotation, changes nothing`, async (t) => {
     const relay = await startSmtpServer(t)
     const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
     const load = startLoad(t, { api: () => server.api, key: server.key, clients: 2, each: 50 })
@@ -36,7 +36,7 @@ for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)
     assert.deepEqual(await ended, [0, null])
   })
 
-test('the hangup of its terminal stops the process as SIGTERM does', {
+test('row 56: the hangup of its terminal stops the process as SIGTERM does', {
   skip: lacking({ script: '/usr/bin/script' }),
 }, async (t) => {
   const env = await serveEnvironment(t)
@@ -62,7 +62,7 @@ test('the hangup of its terminal stops the process as SIGTERM does', {
   assert.match(output, /stopped; queued emails are sent/)
 })
 
-test('few file descriptors: requests may be refused, mail that was accepted is sent, and it is no bug', {
+test('row 57: few file descriptors: requests may be refused, mail that was accepted is sent, and it is no bug', {
   skip: lacking({ prlimit: '/usr/bin/prlimit' }),
 }, async (t) => {
   const relay = await startSmtpServer(t)
