@@ -42,6 +42,7 @@ const onFatal = (error: Error) => {
       `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
     ),
   )
+  if (error.name === 'DatabaseLost') process.kill(process.pid, 'SIGKILL') // to exit would close it
   process.exit(1)
 }
 
@@ -55,7 +56,7 @@ if (process.pid === 1)
  * Longer than a clean stop takes when a client, a relay and a receiver of webhooks each use all of their
  * time.
  */
-const stopMaxMs = 40_000
+const stopMaxMs = 42_000
 
 /**
  * Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. The
@@ -69,6 +70,7 @@ function untilStopped(): Promise<void> {
     if (fault !== null)
       err(`postern: log lines cannot be written to standard output: ${fault.message}. Mail is not affected`)
   })
+  const hasTerminal = isatty(1) || isatty(2) // asked now: after its hangup it is none
   return new Promise((resolve) => {
     let stopping = false
     const stop = () => {
@@ -79,7 +81,7 @@ function untilStopped(): Promise<void> {
     }
     for (const signal of signals) process.removeAllListeners(signal).on(signal, stop)
     process.on('SIGHUP', () => {
-      if (isatty(1) || isatty(2)) stop()
+      if (hasTerminal && !stopping) stop()
     })
   })
 }

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { mountOver } from '../support/block-device.ts'
 import { postern, type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
+import { freePort } from '../support/ports.ts'
 import { validBody } from '../support/service.ts'
 import { type Received, startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -92,6 +93,46 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const)
     await spawnServe(t, server.env)
   })
 
+test('row 54: deleted after a clean stop: the worker lock alone says that there was a database', async (t) => {
+  const { path, server } = await startMoved(t)
+  await stop(server)
+  rmSync(path)
+  await refusesToStart(t, server.env, /postern\.db-worker shows that there was one/)
+})
+
+test('row 54: a restore that is refused leaves nothing that refuses a start', async (t) => {
+  const { path, server } = await startMoved(t)
+  await stop(server)
+  for (const suffix of ['', '-worker']) rmSync(path + suffix)
+  writeFileSync(`${path}.backup`, 'no database')
+  assert.equal((await postern(server.env, ['restore', `${path}.backup`])).code, 1)
+  await spawnServe(t, server.env)
+})
+
+test('row 54: moved while an email is being sent, then put back: it is sent once', async (t) => {
+  const { path, server } = await startMoved(t)
+  await stop(server)
+  const gate = Promise.withResolvers<void>()
+  let begun = 0
+  const slow = await startSmtpServer(t, {
+    onData(stream, _session, callback) {
+      begun += 1
+      stream.resume().on('end', () => void gate.promise.then(() => callback(null, 'queued')))
+    },
+  })
+  const env = { ...server.env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${slow.port}` }
+  const next = { ...(await spawnServe(t, env)), key: server.key }
+  assert.equal(await post(next), 202)
+  await eventually(() => begun === 1)
+  renameSync(path, `${path}.away`)
+  await refusesEverything(next, /moved, deleted or unmounted/)
+  gate.resolve()
+  await eventually(() => next.output().includes('an email was delivered'))
+  renameSync(`${path}.away`, path)
+  assert.equal(await post(next), 202)
+  await eventually(() => begun === 2)
+})
+
 test('row 54: replaced by another database', async (t) => {
   const { path, server } = await startMoved(t)
   copyFileSync(path, `${path}.copy`)
@@ -119,14 +160,25 @@ test('row 54: the folder is mounted over, then unmounted', { skip: root }, async
 })
 
 for (const suffix of ['-wal', '-shm'])
-  test(`row 54: ${suffix} is deleted: refused at once; nothing is lost by a clean stop`, async (t) => {
-    const { path, server, received } = await startMoved(t)
-    rmSync(path + suffix)
-    await refusesEverything(server, new RegExp(`postern\\.db${suffix} was moved, deleted`))
+  test(`row 54: ${suffix} is deleted: the process ends at once, and the next one has everything`, async (t) => {
+    const { path, server } = await startMoved(t)
     await stop(server)
-    const next = await spawnServe(t, server.env)
-    assert.equal(await post({ ...next, key: server.key }), 202)
-    await eventually(() => received.length === 2)
+    const down = { ...server.env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${await freePort()}` }
+    const first = { ...(await spawnServe(t, down)), key: server.key }
+    for (let n = 0; n < 20; n++) assert.equal(await post(first), 202)
+    const ended = once(first.child, 'exit')
+    rmSync(path + suffix)
+    await ended
+    assert.match(
+      first.output(),
+      new RegExp(`postern\\.db${suffix} was moved, deleted .* so it ends: start it again`),
+    )
+    const created = await postern(server.env, ['app', 'create', 'Other', '--from', 'Other <a@other.test>'])
+    assert.equal(created.code, 0, created.err)
+    const relay = await startSmtpServer(t)
+    await spawnServe(t, { ...server.env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+    await eventually(() => relay.received.length === 20)
+    assert.equal(JSON.parse((await postern(server.env, ['app', 'list', '--json'])).out).length, 2)
   })
 
 test('row 54: by a symbolic link, whose target is moved', async (t) => {

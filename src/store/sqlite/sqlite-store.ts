@@ -13,6 +13,7 @@ import {
   openSecrets,
   type StoredSecret,
 } from '../crypto/key-ring.ts'
+import { withoutOwn } from '../operators/missing-keys.ts'
 import { changes, notes } from '../operators/scripts.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
@@ -23,7 +24,7 @@ import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
 import { examineDisk, examineWorker, freeBytes, requireSpace } from './engine/examine.ts'
-import { findMoved, noteOpenFiles } from './engine/open-files.ts'
+import { DatabaseLost, findMoved, noteOpenFiles, type OpenFiles } from './engine/open-files.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
 import { migrate, requireFile } from './files/migrate.ts'
 import { type Call, queueFunctions } from './threads/calls.ts'
@@ -45,6 +46,9 @@ export type SqliteOptions = {
   readonly onGroup?: OnGroup | undefined
 }
 
+/** A process that is not asked for anything notices as soon as one that sends. */
+const lookEveryMs = 250
+
 /** Short enough for the event loop; all other reads take longer the more data there is. */
 const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
@@ -61,17 +65,19 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const keyedHash = makeKeyedHash(hashKey)
   const files = isService ? noteOpenFiles(path) : []
   let isOpen = true
+  const onFatal = (error: Error) => options.onFatal(isOver(files) ? new DatabaseLost(error.message) : error)
   const writer = new WriterThread(
     { path, files, ring, lacksKeys: missing.length > 0, hashKey, queueMax, clock },
-    options,
+    { ...options, onFatal },
   )
   if (isService) writer.start()
+  const looking = setInterval(() => void endIfOver(files, writer), lookEveryMs).unref()
   const sql = (text: string) => connection.sql(text)
   // Commands read on the main thread: starting a thread takes 100 ms.
   const reader = isService ? new ReaderThread({ path, clock }) : null
   const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> => {
     const moved = isOpen ? findMoved(files) : null
-    if (moved !== null) throw moved
+    if (moved !== null) throw moved.error
     return reader === null || shortReads.has(name)
       ? readHere({ sql, nowMs: readClock(clock) }, { name, args })
       : reader.call({ name, args })
@@ -79,6 +85,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const readMethods = toMethods(allReads, read)
   const claims = new LockedClaims(path, writer)
   const close = async () => {
+    clearInterval(looking)
+    await endIfOver(files, writer)
     isOpen = false
     await reader?.close()
     if (connection.connection.isOpen) connection.close()
@@ -91,6 +99,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     claimDue: (request) => claims.claimDue(request),
     ...toMethods({ ...queueFunctions, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
+    listMissingKeys: async () => withoutOwn(ring, await readMethods.listMissingKeys()),
     probeWrite: async () => {
       requireSpace(path)
       await writer.call({ name: 'probeWrite', args: [] })
@@ -107,6 +116,13 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     now: () => readClock(clock),
     close,
   }
+}
+
+const isOver = (files: OpenFiles): boolean => findMoved(files)?.isOver === true
+
+/** The writer compares the files before each call, also before one that does nothing, and then ends. */
+async function endIfOver(files: OpenFiles, writer: WriterThread): Promise<void> {
+  if (isOver(files)) await writer.call({ name: 'renewLeases', args: [[]] }).catch(() => {})
 }
 
 /**

@@ -95,8 +95,8 @@ export function keepsCommits(version: string): boolean {
 // https://www.sqlite.org/rescode.html, primary codes.
 const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
 /**
- * IOERR_WRITE: a quota (EDQUOT), the largest size of a file (EFBIG), or a failing disk. Unlike after an fsync that
- * failed, nothing is unknown: the transaction is rolled back, and its pages are written anew.
+ * IOERR_WRITE: a quota (EDQUOT), the largest size of a file (EFBIG), or a failing disk. Unlike after an fsync
+ * that failed, nothing is unknown: the transaction is rolled back, and its pages are written anew.
  */
 const failedWrite = 778
 const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB

@@ -33,7 +33,7 @@ export class WorkerLock {
     if (this.#isHeld && this.#isIntact()) return 'held'
     try {
       if (!this.#isIntact()) this.release()
-      const isMade = this.#file === null && !existsSync(this.#path)
+      const isMade = !existsSync(this.#path)
       this.#file ??= this.#open()
       this.#file.database.exec('begin exclusive')
       this.#isHeld = true

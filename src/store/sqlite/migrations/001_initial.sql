@@ -217,12 +217,12 @@ create table queue (
 create index queue_ready on queue (app_id, email_id, lost_leases) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_suspect_app on queue (app_id, email_id) where state = 'queued' and lost_leases >= 2;
-create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
+create index queue_deferred on queue (due_at, app_id) where state = 'deferred' and missing_key is null;
 create index queue_deferred_app on queue (app_id, email_id) where state = 'deferred';
-create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
+create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and missing_key is null and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
-create index queue_missing_key on queue (missing_key) where missing_key is not null;
+create index queue_missing_key on queue (missing_key) where state = 'deferred' and missing_key is not null;
 
 -- Finished emails, for 30 days, without their content.
 create table history (
@@ -322,3 +322,6 @@ create index webhook_message_app on webhook_message (app_id, message_id);
 create index webhook_message_waiting on webhook_message (message_id) where due_at is not null;
 
 create table secret (name text primary key, sealed blob not null) strict;
+
+-- One row, which processes change to learn whether the database takes a write.
+create table probe (probe_id integer primary key, nonce text not null) strict;

@@ -5,7 +5,7 @@
  * emails do not slow another's.
  */
 import type { App } from '../../../domain/app/app.ts'
-import { appsPerClaim, missingKeyWaitMs, stepMax, waitMaxMs } from '../../../domain/bounds.ts'
+import { appsPerClaim, retryForMs, stepMax, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, lostLeaseWaitMs } from '../../../domain/delivery/states.ts'
@@ -97,13 +97,15 @@ const dueMax = 100
 function queueDeferred(tx: WriteTransaction): void {
   // Two ranges of the index: with one condition for both, each claim would read all mail that is not due.
   const part = (where: string) =>
-    `select email_id from (select email_id from queue where state = 'deferred' and ${where} order by due_at limit ${dueMax})`
+    `select email_id from (select email_id from queue where state = 'deferred' and missing_key is null and ${where}
+       order by due_at limit ${dueMax})`
   tx.sql(
     `update queue set state = 'queued' where email_id in (${part('due_at <= ?')} union all ${part('due_at > ?')})`,
   ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs)
   tx.sql(
-    `update queue set state = 'queued', due_at = ?1, wanted_at = ?1
-     where email_id in (select email_id from queue where state = 'deferred'
+    `update queue set missing_key = null, due_at = max(wanted_at, ?1),
+       state = case when wanted_at <= ?1 then 'queued' else 'deferred' end
+     where email_id in (select email_id from queue where ${queueParts.deferred}
        and missing_key in (select value from json_each(?2)) limit ${dueMax})`,
   ).run(tx.nowMs, tx.writer.ringIds)
 }
@@ -198,7 +200,7 @@ function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ende
     case 'content':
       return { claim: toClaim(row, opened.content, tx.nowMs) }
     case 'key_missing': {
-      const wait = { relay: null, reply: noReply(opened.why), waitMs: missingKeyWaitMs }
+      const wait = { relay: null, reply: noReply(opened.why), waitMs: retryForMs }
       const outcome = { kind: 'unattempted', ...wait, missingKey: opened.keyId } as const
       recordOutcome(tx, { emailId, fence: row.fence }, outcome)
       return {}

@@ -50,7 +50,7 @@ function requeue(tx: WriteTransaction, row: QueueRow, requeued: Requeue): void {
   ).run(
     givenBack && waitMs === 0 ? 'queued' : 'deferred',
     dueAt,
-    givenBack && missingKey === null ? row.wanted_at : dueAt,
+    givenBack ? row.wanted_at : dueAt,
     givenBack ? row.attempts - 1 : row.attempts,
     appendTrail(row.trail, record),
     missingKey,

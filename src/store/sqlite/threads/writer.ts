@@ -11,7 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection, faultKind } from '../engine/connection.ts'
-import { findMoved, type OpenFiles } from '../engine/open-files.ts'
+import { findMoved, type Moved, type OpenFiles } from '../engine/open-files.ts'
 import { newWriter, type Writer, WriteTransaction } from '../queue/write-transaction.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import { type Call, runCall } from './calls.ts'
@@ -38,9 +38,16 @@ const recordsOutcomes: ReadonlySet<Call['name']> = new Set(['recordOutcome', 're
 function answerGroup(writer: Writer, files: OpenFiles, calls: readonly Call[]): Answer[] {
   const moved = findMoved(files)
   if (moved === null) return runGroup(writer, calls)
+  if (moved.isOver) return end(writer, moved, calls)
   return calls.flatMap((call) =>
-    recordsOutcomes.has(call.name) ? runGroup(writer, [call]) : [faultAnswer(moved)],
+    recordsOutcomes.has(call.name) ? runGroup(writer, [call]) : [faultAnswer(moved.error)],
   )
+}
+
+/** Writes into the database what is in a WAL that was deleted: later, another one may be beside it. */
+function end({ connection }: Writer, { error, isGone }: Moved, calls: readonly Call[]): Answer[] {
+  if (isGone) connection.checkpoint()
+  return calls.map(() => ({ fault: 'fatal', error }))
 }
 
 function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {

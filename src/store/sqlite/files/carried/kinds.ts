@@ -17,6 +17,7 @@ export const tablesAsInBackup: readonly { readonly table: string; readonly name:
   { table: 'migration', name: null },
   { table: 'secret', name: null }, // the hash key is the same, or nothing is compared
   { table: 'node', name: null }, // every process writes its own
+  { table: 'probe', name: null },
   { table: 'activity', name: 'charts' },
   { table: 'refusal', name: 'refused requests' },
   // The retry of a request whose email is lost must be accepted.
