@@ -57,6 +57,9 @@ export type Service = {
 }
 
 const usualGraceMs = 20_000
+/** With the time to abort, all parts have stopped within 40 s (docs/configuration.md). */
+const listenersGraceMs = 10_000
+const webhooksGraceMs = 2000
 
 /** `inbox`: the console has the dev inbox. */
 type Urls = { readonly [Name in ListenerName | 'inbox' | 'bounce']?: string }
@@ -155,7 +158,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
     start: () => sender?.start(),
     stop: async (graceMs) => {
       await context.webhooks.whenIdle()
-      await sender?.stop(graceMs)
+      await sender?.stop(Math.min(graceMs, webhooksGraceMs))
     },
   }
   const [ops, ...others] = composeListeners(context, delivery).map(
@@ -165,7 +168,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
         urls[name] = url
         if (name === 'console' && delivery?.captured) urls.inbox = url
       },
-      stop: (graceMs) => close(listener, graceMs),
+      stop: (graceMs) => close(listener, Math.min(graceMs, listenersGraceMs)),
     }),
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])

@@ -6,11 +6,6 @@ export const waitMaxMs = 72 * minuteMs
 /** An email that has been in the queue for this long fails with `retries_exhausted`. */
 export const retryForHours = 48
 export const retryForMs = retryForHours * hourMs
-/**
- * Mail whose sealing key a worker lacked is claimed again after this long. A worker that has the key takes it
- * at once.
- */
-export const missingKeyWaitMs = hourMs
 /** The last use of a key or a token is recorded at most this often. */
 export const lastUseEveryMs = 60_000
 /** A replaced key is in use if a request came with it as recently as this. */

@@ -4,7 +4,8 @@
  * lost, and counted. Node's own streams would not do: one on a file ends with its first error, and one on a
  * terminal waits.
  */
-import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
 
 /** Some two hundred lines: a few seconds of a busy service. */
 const waitingBytesMax = 64 * 1024
@@ -15,15 +16,20 @@ export type OutputFault = { readonly code: string; readonly message: string }
 
 export class LineOutput {
   readonly #descriptor: number
+  /** Whether a write to it may wait: then a thread of Node's makes it. */
+  readonly #mayWait: boolean
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
-  #timer: NodeJS.Timeout | undefined
+  /** A write is in progress, or is tried again later. */
+  #isBusy = false
   #fault: OutputFault | null = null
   #lost = 0
   readonly #listeners: ((fault: OutputFault | null) => void)[] = []
 
   constructor(descriptor: 1 | 2) {
-    this.#descriptor = openWithoutWaiting(descriptor)
+    const opened = openWithoutWaiting(descriptor)
+    this.#descriptor = opened ?? descriptor
+    this.#mayWait = opened === null && isatty(descriptor)
   }
 
   /** How many lines were lost since the start. */
@@ -32,7 +38,8 @@ export class LineOutput {
   }
 
   /**
-   * `listener` is called when lines can no longer be written, and with null when all that waited have been.
+   * `listener` is called when lines can no longer be written, and with null when all that waited have
+   * been.
    */
   subscribe(listener: (fault: OutputFault | null) => void): void {
     this.#listeners.push(listener)
@@ -42,37 +49,53 @@ export class LineOutput {
   /** @param text whole lines */
   readonly write = (text: string): void => {
     const bytes = Buffer.from(text)
-    if (this.#waitingBytes + bytes.length > waitingBytesMax) {
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes.length > waitingBytesMax) {
       this.#lost += 1
       this.#note({ code: 'EAGAIN', message: 'its reader has stopped reading' })
       return
     }
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
-    if (this.#timer === undefined) this.#drain()
+    if (!this.#isBusy) this.#drain()
   }
 
   /**
-   * Writes what the kernel takes now. The rest of a line that is half written stays the first of the buffer.
+   * Writes what can be written now. The rest of a line that is half written stays the first of the buffer.
    */
   #drain(): void {
+    this.#isBusy = true
     try {
       for (let [bytes] = this.#waiting; bytes !== undefined; [bytes] = this.#waiting) {
-        const written = writeSync(this.#descriptor, bytes)
-        this.#waitingBytes -= written
-        if (written < bytes.length) this.#waiting[0] = bytes.subarray(written)
-        else this.#waiting.shift()
+        if (this.#mayWait) {
+          this.#writeInThread(bytes)
+          return
+        }
+        this.#noteWritten(bytes, writeSync(this.#descriptor, bytes))
       }
+      this.#isBusy = false
       this.#note(null)
     } catch (error) {
-      const { code = '', message } = error as NodeJS.ErrnoException
-      // A pipe that is full for a moment is no fault.
-      if (code !== 'EAGAIN') this.#note({ code, message })
-      this.#timer = setTimeout(() => {
-        this.#timer = undefined
-        this.#drain()
-      }, retryMs).unref()
+      this.#tryLater(error as NodeJS.ErrnoException)
     }
+  }
+
+  #writeInThread(bytes: Buffer): void {
+    write(this.#descriptor, bytes, (error, written) => {
+      if (error !== null) return this.#tryLater(error)
+      this.#noteWritten(bytes, written)
+      this.#drain()
+    })
+  }
+
+  #noteWritten(bytes: Buffer, written: number): void {
+    this.#waitingBytes -= written
+    if (written < bytes.length) this.#waiting[0] = bytes.subarray(written)
+    else this.#waiting.shift()
+  }
+
+  #tryLater({ code = '', message }: NodeJS.ErrnoException): void {
+    setTimeout(() => this.#drain(), retryMs).unref()
+    if (code !== 'EAGAIN') this.#note({ code, message }) // a pipe that is full for a moment is no fault
   }
 
   #note(fault: OutputFault | null): void {
@@ -83,17 +106,18 @@ export class LineOutput {
 }
 
 /**
- * A descriptor whose writes never wait. A file's never do; the shared one of a pipe is left as it is, if
- * possible.
+ * A descriptor whose writes never wait; null if `descriptor` itself is the only one. A file's never do. The
+ * one that a pipe's other users share is left as it is, if possible.
  */
-function openWithoutWaiting(descriptor: 1 | 2): number {
+function openWithoutWaiting(descriptor: 1 | 2): number | null {
   if (fstatSync(descriptor).isFile()) return descriptor
   try {
     const { O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants
     return openSync(`/proc/self/fd/${descriptor}`, O_WRONLY | O_NONBLOCK | O_NOCTTY)
   } catch {
-    // A socket, another user's pipe, or no Linux: Node sets its descriptor so when it makes the stream.
+    // A socket, another user's pipe or terminal, or no Linux. But for a terminal, Node makes its descriptor
+    // so when it makes the stream.
     void (descriptor === 1 ? process.stdout : process.stderr)
-    return descriptor
+    return null
   }
 }

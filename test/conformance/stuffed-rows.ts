@@ -70,7 +70,7 @@ const email = (first: number): Row => ({
 const queued = (first: number, state: string, more: Row = {}): Row => ({
   ...email(first),
   ...{ state: `'${state}'`, lost_leases: 0, fence: 1, due_at: nowMs, wanted_at: nowMs, lease_until: 0 },
-  ...{ sealed: `x'00'`, ...more },
+  ...{ sealed: `x'0161'`, ...more },
 })
 
 const app: Row = {
@@ -246,5 +246,6 @@ export const smallTables: Readonly<Record<string, string>> = {
   queue_depth: 'one row',
   feedback_source: 'one row for each kind of source',
   secret: 'one row for each secret of the service',
+  probe: 'one row',
   sqlite_sequence: 'one row for each table with autoincrement',
 }

@@ -49,6 +49,10 @@ for (const [engine, database] of [
     await assert.rejects(spawnServe(t, wrong), differs)
     assert.match((await postern(wrong, ['doctor'])).out, new RegExp(`FAIL {2}database: ${differs.source}`))
 
+    const status = await postern(wrong, ['status'])
+    assert.deepEqual([status.code, status.err.trim().split('\n').length], [1, 1])
+    assert.match(status.err, differs)
+
     const missing = { ...env, POSTERN_SECRET_KEYS: next }
     const without = await spawnServe(t, missing)
     await eventually(() => /"key":"old","emails":6,"msg":"emails wait for the key/.test(without.output()))

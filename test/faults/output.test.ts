@@ -1,8 +1,17 @@
 /** Standard output that cannot be written: the service goes on, says so, and stops on SIGTERM. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fillDisk, makeSmallDisk } from '../support/block-device.ts'
@@ -111,8 +120,35 @@ test('row 53: the reader of the log has stopped: SIGTERM still stops the process
   await stops(await servesWithoutLog(t, 'pipe'))
 })
 
+test('row 53: a named pipe whose reader stops: lines that are longer than it takes at once stay whole', async (t) => {
+  const pipe = join(temporaryFolder(t), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  const server = await servesWithoutLog(t, openSync(pipe, 'w'))
+  const lost = await server.readLost()
+  let text = ''
+  const chunk = Buffer.alloc(5000)
+  await eventually(() => {
+    try {
+      text += chunk.toString('utf8', 0, readSync(reader, chunk))
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'EAGAIN')
+    }
+    return text.includes('log lines can be written again')
+  })
+  closeSync(reader)
+  assertResumed(text.slice(0, text.lastIndexOf('\n')), lost)
+  await stops(server)
+})
+
 test('row 53: standard output is full from the start', async (t) => {
   await stops(await servesWithoutLog(t, openSync('/dev/full', 'w')))
+})
+
+test('a command whose reader has gone ends in silence', () => {
+  const line = [...command, 'email', '--help'].map((word) => `'${word}'`).join(' ')
+  const { stderr } = spawnSync('bash', ['-c', `${line} | head -c 0; sleep 0.1`])
+  assert.equal(String(stderr), '')
 })
 
 test('a command whose output cannot be written fails, and says so', () => {

@@ -67,6 +67,24 @@ test('a database that cannot be written is the first condition, and nothing is s
   assert.match(own?.message ?? '', /^The database cannot be written, so requests are answered 503/)
 })
 
+test('an access for some apps reads nothing of the checks of the service', () => {
+  const findings = ['keys', 'worker', 'disk'].map((check) => ({
+    check,
+    ok: false,
+    detail: '/var/lib/postern',
+  }))
+  assert.deepEqual(attentionTo({ findings, seesAll: false }), [])
+})
+
+test('requests that a process could not queue are the first condition', () => {
+  const fault = { what: 'queueing', since: ago(30), reason: 'could not extend file' } as const
+  const nodes = [node({ faults: [fault] })]
+  const [first] = attentionTo({ nodes })
+  assert.deepEqual([first?.kind, first?.urgent], ['store_failing', true])
+  assert.match(first?.message ?? '', /503 by the process on mail-1 for 30 s: could not extend file\./)
+  assert.doesNotMatch(attentionTo({ nodes, seesAll: false })[0]?.message ?? '', /mail-1|extend/)
+})
+
 test('mail that waits for a key is urgent', () => {
   const findings = [{ check: 'keys', ok: false, detail: '6 emails wait for the key "old"' }]
   assert.deepEqual(

@@ -10,11 +10,16 @@ export type KeyRing = readonly [SecretKey, ...SecretKey[]]
 
 const secretBytes = 32
 
+const keyId = '[A-Za-z0-9_-]{1,32}'
+const entryPattern = new RegExp(`^(${keyId}):([A-Za-z0-9+/_-]+={0,2})$`)
+const idPattern = new RegExp(`^${keyId}$`)
+export const isKeyId = (text: string): boolean => idPattern.test(text)
+
 /** Reads a ring, or says what is wrong with it. The fault never repeats a secret. */
 export function parseKeyRing(text: string): { ring: KeyRing } | { fault: string } {
   const keys: SecretKey[] = []
   for (const entry of text.split(/[\s,]+/).filter((part) => part !== '')) {
-    const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/.exec(entry)
+    const match = entryPattern.exec(entry)
     if (match === null) return { fault: 'each key is written id:base64, separated by commas' }
     const [, id = '', encoded = ''] = match
     const secret = Buffer.from(encoded, 'base64')
@@ -74,8 +79,10 @@ function nextNonce(): Buffer {
 export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): string {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const at = 1 + (bytes[0] ?? 0)
-  const key = ring.find((candidate) => candidate.id === sealingKeyId(bytes))
-  if (key === undefined) throw new KeyMissing(sealingKeyId(bytes))
+  const id = sealingKeyId(bytes)
+  const key = ring.find((candidate) => candidate.id === id)
+  if (key === undefined)
+    throw isKeyId(id) ? new KeyMissing(id) : new Error('no id of a key is before the seal')
   const decipher = createDecipheriv('aes-256-gcm', contextKey(key, context), bytes.subarray(at, at + 12))
   decipher.setAuthTag(bytes.subarray(at + 12, at + 28))
   return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')

@@ -3,9 +3,9 @@
  * start without a key that the database was used with, maintenance searches the queue once, so that an
  * operator learns of all such mail, due or not. Workers that have the key claim it at once.
  */
-import { missingKeyWaitMs, stepMax } from '../../domain/bounds.ts'
+import { stepMax } from '../../domain/bounds.ts'
 import type { EmailId } from '../../domain/id.ts'
-import { sealingKeyId } from '../crypto/key-ring.ts'
+import { isKeyId, type KeyRing, sealingKeyId } from '../crypto/key-ring.ts'
 import type { MissingKey } from '../store.ts'
 import type { Script, ScriptContext } from './script.ts'
 
@@ -15,19 +15,19 @@ const countedMax = 10_000
 function* listMissingKeys({ prefix }: ScriptContext): Script<MissingKey[]> {
   const rows = yield {
     text: `select missing_key, count(*) as emails from
-        (select missing_key from ${prefix}queue where missing_key is not null limit $1) waiting
+        (select missing_key from ${prefix}queue where state = 'deferred' and missing_key is not null limit $1) waiting
       group by missing_key order by missing_key`,
     values: [countedMax],
   }
   return rows.map((row) => ({ keyId: row.missing_key as string, emails: Number(row.emails) }))
 }
 
-/** A ring key's id has at most 32 characters. */
+/** The length of the id, and an id of 32 characters. */
 const headBytes = 33
 
 /** One step: marks mail after `after` that no key of the ring opens. Returns where the next step begins. */
 export function* markMissingKeys(
-  { dialect, nowMs, prefix }: ScriptContext,
+  { dialect, prefix }: ScriptContext,
   ringIds: readonly string[],
   after: EmailId | '',
 ): Script<EmailId | null> {
@@ -37,14 +37,19 @@ export function* markMissingKeys(
     values: [after],
   }
   const sealed = rows.map(({ email_id: id, head }) => ({ id, keyId: sealingKeyId(head as Uint8Array) }))
-  const closed = sealed.filter(({ keyId }) => !ringIds.includes(keyId))
+  const closed = sealed.filter(({ keyId }) => isKeyId(keyId) && !ringIds.includes(keyId))
   for (const [keyId, emails] of Map.groupBy(closed, (email) => email.keyId))
     yield {
-      text: `update ${prefix}queue set state = 'deferred', missing_key = $1, due_at = $2, wanted_at = $2
-        where email_id ${dialect.isIn(dialect.elements('$3'))} and state not in ('sending') and missing_key is null`,
-      values: [keyId, nowMs + missingKeyWaitMs, JSON.stringify(emails.map(({ id }) => id))],
+      text: `update ${prefix}queue set state = 'deferred', missing_key = $1, due_at = expires_at,
+          wanted_at = case when state = 'deferred' then due_at else wanted_at end
+        where email_id ${dialect.isIn(dialect.elements('$2'))} and state not in ('sending') and missing_key is null`,
+      values: [keyId, JSON.stringify(emails.map(({ id }) => id))],
     }
   return rows.length < stepMax ? null : (rows.at(-1)?.email_id as EmailId)
 }
 
 export const missingKeyReads = { listMissingKeys }
+
+/** A worker that lacked a key marked mail of others, which this process queues with its next claim. */
+export const withoutOwn = (ring: KeyRing, keys: readonly MissingKey[]): MissingKey[] =>
+  keys.filter(({ keyId }) => !ring.some(({ id }) => id === keyId))

@@ -1,12 +1,19 @@
-/** Asks the store whether it can write, for readiness and for the status: a read says too little. */
+/**
+ * Asks the store whether it can write, for readiness and for the status: a read says too little. On
+ * PostgreSQL each statement is a transaction of its own, so that a process that hangs between them holds no
+ * lock.
+ */
+import { randomUUID } from 'node:crypto'
 import type { Script, ScriptContext } from './script.ts'
 
-/**
- * A write that changes nothing, and is committed as an email would be: it takes the lock that queueing takes.
- */
-function* probeWrite({ dialect, prefix }: ScriptContext): Script<void> {
-  if (dialect.locksRows) yield { text: `lock table ${prefix}queue in row exclusive mode`, values: [] }
-  yield { text: `update ${prefix}secret set sealed = sealed where name = 'hash-key'`, values: [] }
+function* probeWrite({ prefix }: ScriptContext): Script<void> {
+  yield {
+    text: `insert into ${prefix}probe (probe_id, nonce) values (1, $1)
+      on conflict (probe_id) do update set nonce = excluded.nonce`,
+    values: [randomUUID()], // SQLite writes nothing for a row that stays as it is
+  }
+  // It changes no row, and waits for the locks that queueing waits for.
+  yield { text: `update ${prefix}queue set due_at = due_at where email_id = ''`, values: [] }
 }
 
 export const probes = { probeWrite }

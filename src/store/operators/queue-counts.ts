@@ -158,13 +158,14 @@ const readyPerApp = 10
 
 /**
  * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first emails of
- * each app, found by a loose scan of `queue_ready`; the suspects; deferred mail that found no relay, whose
- * key is missing or that lost its worker (its `due_at` was moved, its `wanted_at` was not); and deferred mail
+ * each app, found by a loose scan of `queue_ready`; the suspects; deferred mail that found no relay,
+ * or that lost its worker (its `due_at` was moved, its `wanted_at` was not); and deferred mail
  * that nobody has claimed although it is due.
  */
 function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSummary['late']> {
   const queue = `${prefix}queue`
   const ready = `${queue} where ${queueParts.ready}`
+  const waits = `${queueParts.deferred} and missing_key is null`
   const isActive = `app_id ${dialect.isIn(`select app_id from ${prefix}app where status = 'active'`)}`
   const waiting = (where: string, order: string) =>
     `select * from (select app_id, wanted_at from ${queue}
@@ -177,8 +178,8 @@ function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSumma
           (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first)
         from ready r where ${isActive}
       union all ${waiting(queueParts.suspect, 'email_id')}
-      union all ${waiting(`${queueParts.deferred} and wanted_at < due_at and wanted_at <= $1`, 'wanted_at')}
-      union all ${waiting(`${queueParts.deferred} and due_at <= $1`, 'due_at')}
+      union all ${waiting(`${waits} and wanted_at < due_at and wanted_at <= $1`, 'wanted_at')}
+      union all ${waiting(`${waits} and due_at <= $1`, 'due_at')}
     )
     select app_id, min(wanted_at) as since from wanting where wanted_at <= $1 group by app_id order by 1`
   const rows = yield { text, values: [nowMs] }

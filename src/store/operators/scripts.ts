@@ -33,14 +33,13 @@ export const changes = {
   ...signingKeyChanges,
   ...webhookChanges,
   ...webhookDeliveries,
-  ...probes,
 }
 
 /**
  * Changes whose statements need no transaction around them. All processes count in the same rows: one that
  * stalled between a statement and its commit would make the others wait.
  */
-export const notes = { ...activityNotes, ...tokenNotes }
+export const notes = { ...activityNotes, ...tokenNotes, ...probes }
 
 export const reads = {
   ...appReads,

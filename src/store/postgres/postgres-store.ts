@@ -8,6 +8,7 @@
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash, type OpenedSecrets } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
+import { withoutOwn } from '../operators/missing-keys.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
@@ -74,6 +75,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...worker.methods,
     ...toMethods(queueFunctions, async (name, args) => callFunction(queueFunctions[name], context, args)),
     measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
+    listMissingKeys: async () => withoutOwn(ring, await scripts.listMissingKeys()),
     enqueue: (request) => intake.enqueue(request),
     examine: async () => [...(await examine(context)), await worker.examineSession()],
     nameRecipient: (to) => nameRecipient(context.keyedHash, to),

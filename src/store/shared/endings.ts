@@ -5,7 +5,7 @@ import type { EndReason, EndState } from '../../domain/delivery/states.ts'
 /**
  * `final`: the email ends in this state. Otherwise it waits `waitMs`. `givenBack`: the attempt does not
  * count, and without a wait the email is `queued` again; in every other case it is `deferred`. Mail with a
- * `missingKey` wants no attempt until a process has the key.
+ * `missingKey` is queued by a worker that has the key, and not by time.
  */
 export type Ending =
   | { readonly final: EndState; readonly reason: EndReason | null }

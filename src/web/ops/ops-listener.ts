@@ -59,6 +59,5 @@ async function findFault(probe: SharedRead<void>): Promise<string | null> {
 async function probeInTime(store: OpsDeps['store']): Promise<void> {
   const answer = store.probeWrite().then(() => true)
   if (await Promise.race([answer, sleep(enqueueDeadlineMs, false, { ref: false })])) return
-  answer.catch(() => {}) // it comes too late
   throw new StoreUnavailable(`the database has not answered for ${describeDuration(enqueueDeadlineMs)}`)
 }

@@ -2,7 +2,6 @@
 
 import { activityChanges, activityNotes } from '../../operators/activity.ts'
 import { feedbackChanges } from '../../operators/feedback.ts'
-import { probes } from '../../operators/probe.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
 import { webhookDeliveries } from '../../operators/webhooks.ts'
@@ -37,7 +36,7 @@ export const runIn = <T>(
   )
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
-const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes, ...probes }))
+const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
 const reported = new Set(Object.keys({ ...feedbackChanges, ...webhookDeliveries }))
 
 /** The connections of a read that is not an operator's. */
@@ -99,6 +98,9 @@ export function scriptMethods(
         return runIn(context, query, bindScript(snapshotReads[name], args))
       }, deadlineMs),
     ),
+    // Beside the look-ups of requests, which wait for the same locks; not beside what processes record of
+    // themselves.
+    probeWrite: () => runIn(context, newQuery(context.lookups, shortDeadlineMs), notes.probeWrite),
     findTokenByHash: (hash) =>
       findSecret(context, hash, (pool) =>
         runIn(context, newQuery(pool, shortDeadlineMs), (on) => reads.findTokenByHash(on, hash)),

@@ -225,12 +225,12 @@ alter table queue alter app_id set (n_distinct = 1000), alter sealed set storage
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_suspect_app on queue (app_id, email_id) where state = 'queued' and lost_leases >= 2;
-create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
+create index queue_deferred on queue (due_at, app_id) where state = 'deferred' and missing_key is null;
 create index queue_deferred_app on queue (app_id, email_id) where state = 'deferred';
-create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
+create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and missing_key is null and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
-create index queue_missing_key on queue (missing_key) where missing_key is not null;
+create index queue_missing_key on queue (missing_key) where state = 'deferred' and missing_key is not null;
 
 -- Finished emails, for 30 days, without their content.
 create table history (
@@ -353,3 +353,6 @@ alter table usage_day set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 alter table rate_bucket set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 alter table idempotency set (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = off);
+
+-- One row, which processes change to learn whether the database takes a write.
+create table probe (probe_id integer primary key, nonce text not null);

@@ -1,6 +1,6 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../../domain/app/app.ts'
-import { missingKeyWaitMs } from '../../../domain/bounds.ts'
+import { retryForMs } from '../../../domain/bounds.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
@@ -175,7 +175,7 @@ export class Claims {
         lease: { emailId: row.email_id as EmailId, fence: row.fence },
         outcome:
           opened.kind === 'key_missing'
-            ? { kind: 'unattempted', ...common, waitMs: missingKeyWaitMs, missingKey: opened.keyId }
+            ? { kind: 'unattempted', ...common, waitMs: retryForMs, missingKey: opened.keyId }
             : { kind: 'failed', ...common, reason: 'unreadable' },
       })
       return []

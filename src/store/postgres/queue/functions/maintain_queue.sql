@@ -28,9 +28,9 @@ begin
     )
     select array_agg(email_id), array_agg(lost_leases) into lost, lost_counts from taken;
   end if;
-  due := array(select email_id from queue where state = 'deferred' and due_at <= p_now_ms
+  due := array(select email_id from queue where state = 'deferred' and missing_key is null and due_at <= p_now_ms
       order by due_at limit {{stepMax}} for update skip locked)
-    || array(select email_id from queue where state = 'deferred' and due_at > p_now_ms + 2 * {{waitMaxMs}}
+    || array(select email_id from queue where state = 'deferred' and missing_key is null and due_at > p_now_ms + 2 * {{waitMaxMs}}
       order by due_at desc limit {{stepMax}} for update skip locked);
   if cardinality(due) > 0 then
     update queue set state = 'queued' where email_id = any(due);
@@ -38,7 +38,8 @@ begin
   due := array(select email_id from queue where state = 'deferred' and missing_key = any(p_keys)
     limit {{stepMax}} for update skip locked);
   if cardinality(due) > 0 then
-    update queue set state = 'queued', due_at = p_now_ms, wanted_at = p_now_ms where email_id = any(due);
+    update queue set missing_key = null, due_at = greatest(wanted_at, p_now_ms),
+      state = case when wanted_at <= p_now_ms then 'queued' else 'deferred' end where email_id = any(due);
   end if;
 end
 $$

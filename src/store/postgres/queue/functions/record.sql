@@ -18,7 +18,7 @@ begin
   update queue q
     set state = case when o.given_back and o.wait_ms = 0 then 'queued' else 'deferred' end,
       due_at = least(now_ms + o.wait_ms, q.expires_at),
-      wanted_at = case when o.given_back and o.missing_key is null then q.wanted_at else least(now_ms + o.wait_ms, q.expires_at) end,
+      wanted_at = case when o.given_back then q.wanted_at else least(now_ms + o.wait_ms, q.expires_at) end,
       attempts = q.attempts - o.given_back::int, fence = q.fence + 1,
       missing_key = o.missing_key, trail = {{append_trail}}(q.trail, o.record)
     from unnest(p_ids, p_finals, p_waits_ms, p_given_back, p_missing_keys, records) with ordinality

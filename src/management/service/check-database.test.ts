@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../domain/id.ts'
+import type { SigningKeyRecord } from '../../store/signing-key-store.ts'
+import { StoreUnavailable } from '../../store/store.ts'
+import type { ReceiverRecord } from '../../store/webhook-store.ts'
+import { examineStore, type StoreFacts } from './check-database.ts'
+
+const key = (state: 'active' | 'retired', sealed: string): SigningKeyRecord => ({
+  domain: 'acme.test',
+  selector: 's1',
+  algorithm: 'rsa',
+  state,
+  sealed,
+  publicKey: '',
+  createdAt: 0,
+  changedAt: 0,
+})
+const receiver = (sealed: string): ReceiverRecord => ({
+  app: newId('app', 0),
+  sealed,
+  old: [],
+  failingSince: null,
+  result: null,
+})
+
+const facts = (change: Partial<StoreFacts['store']> = {}): StoreFacts => ({
+  store: {
+    examine: async () => [{ check: 'worker', ok: true, detail: 'a process is sending' }],
+    probeWrite: async () => {},
+    listMissingKeys: async () => [],
+    listSigningKeys: async () => [key('active', 'new'), key('retired', 'old')],
+    listReceivers: async () => [receiver('new')],
+    ...change,
+  },
+  lacksKey: (sealed) => (sealed === 'new' ? null : sealed),
+})
+
+const failing = async (given: StoreFacts) =>
+  (await examineStore(given)).filter(({ ok }) => !ok).map(({ check, detail }) => `${check}: ${detail}`)
+
+test('what waits for a key is listed by the key', async () => {
+  assert.deepEqual(await failing(facts()), [])
+  const found = await failing(
+    facts({
+      listMissingKeys: async () => [{ keyId: 'old', emails: 6 }],
+      listSigningKeys: async () => [key('active', 'old')],
+      listReceivers: async () => [receiver('older'), receiver('older')],
+    }),
+  )
+  assert.match(
+    found.join(),
+    /^keys: 6 emails, the mail of acme\.test, which s1 signs wait for the key "old"; the webhooks of 2 apps wait for the key "older"\. POSTERN_SECRET_KEYS lacks/,
+  )
+})
+
+test('while no write is possible, nothing is sent, whoever holds the lock', async () => {
+  const full = facts({ probeWrite: () => Promise.reject(new StoreUnavailable('database or disk is full')) })
+  assert.deepEqual(await failing(full), [
+    'writes: database or disk is full',
+    'worker: nothing is sent while the database cannot be written',
+  ])
+  await assert.rejects(
+    examineStore(facts({ probeWrite: () => Promise.reject(new TypeError('ours')) })),
+    TypeError,
+  )
+})
