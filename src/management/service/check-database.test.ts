@@ -54,7 +54,7 @@ test('what waits for a key is listed by the key', async () => {
   )
 })
 
-test('while no write is possible, nothing is sent, whoever holds the lock', async () => {
+test('while no write is possible, nothing is sent although a process holds the lock', async () => {
   const full = facts({ probeWrite: () => Promise.reject(new StoreUnavailable('database or disk is full')) })
   assert.deepEqual(await failing(full), [
     'writes: database or disk is full',
