@@ -46,7 +46,7 @@ const pathOf = (env: Variables): string => (env.POSTERN_DATABASE_URL ?? '').repl
 
 test('row 5: a step that fails half-way leaves nothing; the next start goes on, also several at once', async (t) => {
   const own = sqliteEnvironment(t)
-  const reader = new Connection(pathOf(own))
+  const reader = new Connection(pathOf(own), { isNew: true })
   atEnd(t, () => reader.close())
   reader.connection.exec('create table history (in_the_way integer)')
   const failed = await postern(own, ['migrate'])
@@ -116,7 +116,7 @@ test('row 12: the WAL starts over while the load lasts: it does not grow with th
 
 test('row 12: while a backup holds the WAL back, the writer is not asked to copy all of it', (t) => {
   const path = join(temporaryFolder(t), 'copied.db')
-  const [database, backup] = [new Connection(path), new Connection(path)]
+  const [database, backup] = [new Connection(path, { isNew: true }), new Connection(path)]
   atEnd(t, () => {
     for (const each of [database, backup]) each.close()
   })

@@ -135,7 +135,7 @@ function prepare(
   nowMs: number,
 ): Pick<OpenedSecrets, 'hashKey' | 'missing'> & { readonly connection?: Connection } {
   requireFile(path, schemaUse)
-  const preparing = new Connection(path)
+  const preparing = new Connection(path, { isNew: true })
   const { ino } = statSync(path)
   try {
     migrate(preparing, { path, use: schemaUse, nowMs })

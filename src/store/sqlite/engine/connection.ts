@@ -4,6 +4,7 @@
  * acknowledged rows in a power cut. Automatic checkpoints are off; `threads/checkpointer.ts` makes them.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
 import { StoreUnavailable } from '../../store.ts'
 
 /** How long a writer waits for another process's lock. */
@@ -17,9 +18,11 @@ export class Connection {
   readonly connection: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(path: string, options: { readOnly?: boolean } = {}) {
-    const readOnly = options.readOnly ?? false
-    this.connection = new DatabaseSync(path, { timeout: busyTimeoutMs, readOnly })
+  /** @param options.isNew the file may not be there yet; otherwise one that has moved is not made anew */
+  constructor(path: string, options: { readOnly?: boolean; isNew?: boolean } = {}) {
+    const { isNew = false, readOnly = false } = options
+    const place = isNew || readOnly ? path : new URL('?mode=rw', pathToFileURL(path))
+    this.connection = new DatabaseSync(place, { timeout: busyTimeoutMs, readOnly })
     if (!readOnly) this.#makeDurable()
   }
 
