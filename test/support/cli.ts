@@ -313,6 +313,7 @@ export async function spawnServe(
     output += chunk
   })
   const lines = createInterface(child.stdout)
+  let document = ''
   type Ready = {
     api: string
     ops: string
@@ -323,7 +324,11 @@ export async function spawnServe(
   const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
-      if (line.startsWith('{"ready":')) resolve(JSON.parse(line)) // log lines may come before
+      // Log lines may come before. Earlier versions, which benchmarks compare with, printed the document on
+      // several.
+      if (line === '{' || document !== '') document += line
+      if (line.startsWith('{"ready":')) resolve(JSON.parse(line))
+      if (line === '}') resolve(JSON.parse(document))
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
