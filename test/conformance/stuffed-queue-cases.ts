@@ -18,6 +18,7 @@ import {
   type It,
   keyedHash,
   type MethodName,
+  ring,
   type ScriptName,
 } from './stuffed-writer.ts'
 
@@ -134,6 +135,10 @@ export const queueCases: Cases<Exclude<MethodName, ScriptName>> = {
   },
   claimDue: {
     'a suspect, whose key is missing': (it) => it.run('claimDue', { request: claim, allVoid: false }),
+    'much mail whose key is back': (it) => {
+      it.sql(`update queue set missing_key = '${ring[0].id}', due_at = expires_at where state = 'deferred'`)
+      it.run('claimDue', { request: claim, allVoid: false })
+    },
     'mail of the tenant, beside what it holds': (it) => {
       const request = { ...claim, leases: [{ ...lease, appId: acme }] }
       assert.ok(it.run('claimDue', { request, allVoid: false }).suspects)

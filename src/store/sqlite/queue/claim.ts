@@ -102,6 +102,7 @@ function queueDeferred(tx: WriteTransaction): void {
   tx.sql(
     `update queue set state = 'queued' where email_id in (${part('due_at <= ?')} union all ${part('due_at > ?')})`,
   ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs)
+  if (!waitsForKeys(tx)) return
   tx.sql(
     `update queue set missing_key = null, due_at = max(wanted_at, ?1),
        state = case when wanted_at <= ?1 then 'queued' else 'deferred' end
@@ -109,6 +110,11 @@ function queueDeferred(tx: WriteTransaction): void {
        and missing_key in (select value from json_each(?2)) limit ${dueMax})`,
   ).run(tx.nowMs, tx.writer.ringIds)
 }
+
+/** Seldom so, and cheaper to ask than to change no row in every claim. */
+const waitsForKeys = (tx: WriteTransaction): boolean =>
+  tx.sql(`select 1 from queue where ${queueParts.deferred} and missing_key is not null limit 1`).get() !==
+  undefined
 
 /** The oldest one of an active app: the apps that have any, and the first one of each. */
 function findSuspect(tx: WriteTransaction): EmailId | null {
