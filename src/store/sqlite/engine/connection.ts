@@ -13,6 +13,8 @@ const busyTimeoutMs = 5000
 /** Pages in the WAL, and how many of them have been copied into the database file. */
 type Progress = { readonly log: number; readonly checkpointed: number }
 
+type FullProgress = Progress & { readonly busy: number }
+
 /** A connection with a cache of prepared statements. */
 export class Connection {
   readonly connection: DatabaseSync
@@ -77,6 +79,12 @@ export class Connection {
       if (faultKind(error) !== 'temporary') throw error
       return { log: 0, checkpointed: 0 }
     }
+  }
+
+  /** Copies all of the WAL into the file, and waits for other connections. Throws if that takes too long. */
+  checkpointAll(): void {
+    const { busy, log, checkpointed } = this.sql('pragma wal_checkpoint(full)').get() as FullProgress
+    if (busy !== 0 || checkpointed < log) throw new StoreUnavailable('another connection holds back the WAL')
   }
 
   close(): void {

@@ -46,7 +46,13 @@ function answerGroup(writer: Writer, files: OpenFiles, calls: readonly Call[]): 
 
 /** Writes into the database what is in a WAL that was deleted: later, another one may be beside it. */
 function end({ connection }: Writer, { error, isGone }: Moved, calls: readonly Call[]): Answer[] {
-  if (isGone) connection.checkpoint()
+  try {
+    if (isGone) connection.checkpointAll()
+  } catch (cause) {
+    const { message } = cause as Error
+    const text = `${error.message}. The newest emails may be lost, because they could not be copied: ${message}`
+    return calls.map(() => ({ fault: 'fatal', error: new Error(text, { cause }) }))
+  }
   return calls.map(() => ({ fault: 'fatal', error }))
 }
 
