@@ -66,9 +66,9 @@ const stopMaxMs = 42_000
 function untilStopped(): Promise<void> {
   const [own, faults] = [new LineOutput(1), new LineOutput(2)]
   lines = { out: own, err: faults }
-  own.subscribe((fault) => {
-    if (fault !== null)
-      err(`postern: log lines cannot be written to standard output: ${fault.message}. Mail is not affected`)
+  own.subscribe((reason) => {
+    if (reason !== null)
+      err(`postern: log lines cannot be written to standard output: ${reason}. Mail is not affected`)
   })
   const hasTerminal = isatty(1) || isatty(2) // asked now: after its hangup it is none
   return new Promise((resolve) => {

@@ -105,9 +105,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   }
   try {
     const parts = listParts(context, urls)
-    output.subscribe((fault) =>
-      events.emit({ kind: 'log_changed', reason: fault?.message ?? null, lost: output.lost }),
-    )
+    output.subscribe((reason) => events.emit({ kind: 'log_changed', reason, lost: output.lost }))
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
     for (const { id } of await resealHookSecrets(config.ring, store))

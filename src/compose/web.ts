@@ -1,12 +1,13 @@
 /** The listeners. */
 
 import type { FastifyInstance } from 'fastify'
+import { listOpened, type Opened } from '../config/listeners.ts'
 import { isLoopback } from '../domain/client-network.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
-import { type FeedbackDeps, newFeedbackListener } from '../web/feedback/feedback-listener.ts'
+import { newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress, ListenerDeps } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
@@ -16,43 +17,46 @@ import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
 
-export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
+export type ListenerName = Exclude<Opened['name'], 'bounce'>
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
   readonly address: ListenAddress
 }
 
-/** In the order in which they start. */
+/** In the order in which they start; that of bounces is no listener of HTTP. */
 export function composeListeners(context: ServiceContext, delivery: Delivery | null): ListenerPart[] {
-  const { config, events, isProxy, store } = context
+  return listOpened(context.config).flatMap(({ name, address }): ListenerPart[] =>
+    name === 'bounce' ? [] : [{ name, address, listener: composeListener(name, context, delivery) }],
+  )
+}
+
+function composeListener(
+  name: ListenerName,
+  context: ServiceContext,
+  delivery: Delivery | null,
+): FastifyInstance {
+  const { config, events, isProxy, isStopping, store } = context
   const { emit } = events
-  const { ring, roles, linksBaseUrl: baseUrl } = config
-  const listeners: ListenerPart[] = [
-    { name: 'ops', listener: newOpsListener({ ...context, emit }), address: config.ops },
-  ]
-  if (roles.has('api'))
-    listeners.push({ name: 'api', listener: composeApi(context, delivery), address: config.api })
-  if (roles.has('links') && baseUrl !== null) {
-    listeners.push({
-      name: 'links',
-      listener: newLinksListener({ store, ring, baseUrl, emit, isProxy }),
-      address: config.links,
-    })
+  const { consoleUrl, feedback, linksBaseUrl, ring } = config
+  switch (name) {
+    case 'ops':
+      return newOpsListener({ ...context, emit })
+    case 'api':
+      return newApiListener(composeIntake(context, delivery))
+    case 'links':
+      return newLinksListener({ store, ring, baseUrl: linksBaseUrl ?? '', emit, isProxy })
+    case 'hooks':
+      return composeHooks(context, delivery)
+    case 'feedback': {
+      const deps = { store, emit, keys: feedback?.keys ?? [], isProxy, isStopping }
+      return newFeedbackListener({ ...deps, sealRecipient: recipientSealer(ring) })
+    }
+    case 'console':
+      return composeConsole(context, delivery, consoleUrl ?? '')
+    default:
+      return name satisfies never
   }
-  if (roles.has('hooks') && config.hooks !== null)
-    listeners.push({ name: 'hooks', listener: composeHooks(context, delivery), address: config.hooks })
-  if (config.feedback !== null) {
-    const { address, keys } = config.feedback
-    const { isStopping } = context
-    const seal: FeedbackDeps['sealRecipient'] = recipientSealer(ring)
-    const deps = { store, emit, keys, isProxy, isStopping, sealRecipient: seal }
-    listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
-  }
-  const { console: address, consoleUrl } = config
-  if (roles.has('console') && address !== null && consoleUrl !== null)
-    listeners.push({ name: 'console', listener: composeConsole(context, delivery, consoleUrl), address })
-  return listeners
 }
 
 function composeConsole(
@@ -80,9 +84,6 @@ function composeConsole(
     isProxy,
   })
 }
-
-const composeApi = (context: ServiceContext, delivery: Delivery | null): FastifyInstance =>
-  newApiListener(composeIntake(context, delivery))
 
 function composeHooks(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
   const { hooksUrl, ring } = context.config

@@ -75,21 +75,25 @@ export function readAddress({ fault, text }: Reader, name: string, fallback: str
 
 export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`
 
-type Opened = { readonly name: string; readonly address: ListenAddress }
+const listenerNames = ['ops', 'api', 'links', 'hooks', 'feedback', 'console', 'bounce'] as const
+export type Opened = { readonly name: (typeof listenerNames)[number]; readonly address: ListenAddress }
 
-/** The listeners that a service with this configuration opens. */
+/** The listeners that a service with this configuration opens, in the order in which it opens them. */
 export function listOpened(config: OpenedFacts): readonly Opened[] {
   const { api, bounce, console: ofConsole, feedback, hooks, links, linksBaseUrl, ops, roles } = config
-  const all: readonly [string, ListenAddress | null][] = [
-    ['ops', ops],
-    ['api', roles.has('api') ? api : null],
-    ['links', roles.has('links') && linksBaseUrl !== null ? links : null],
-    ['hooks', roles.has('hooks') ? hooks : null],
-    ['console', roles.has('console') ? ofConsole : null],
-    ['feedback', feedback?.address ?? null],
-    ['bounce', bounce?.address ?? null],
-  ]
-  return all.flatMap(([name, address]) => (address === null ? [] : [{ name, address }]))
+  const addresses: Readonly<Record<Opened['name'], ListenAddress | null>> = {
+    ops,
+    api: roles.has('api') ? api : null,
+    links: roles.has('links') && linksBaseUrl !== null ? links : null,
+    hooks: roles.has('hooks') ? hooks : null,
+    feedback: feedback?.address ?? null,
+    console: roles.has('console') ? ofConsole : null,
+    bounce: bounce?.address ?? null,
+  }
+  return listenerNames.flatMap((name) => {
+    const address = addresses[name]
+    return address === null ? [] : [{ name, address }]
+  })
 }
 
 type Listens = { readonly address: ListenAddress } | null

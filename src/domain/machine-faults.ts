@@ -1,10 +1,11 @@
 /** Faults of the machine that no part of Postern can prevent: they are neither bugs nor about one email. */
 
-/** Says what the process lacks; null for any other error. */
-export function describeLack(error: unknown): string | null {
-  const { code } = (error ?? {}) as { code?: unknown }
-  if (code === 'EMFILE')
-    return 'this process has no free file descriptor: raise its limit (LimitNOFILE, ulimit -n)'
-  if (code === 'ENFILE') return 'this machine has no free file descriptor: raise fs.file-max'
-  return null
+/** By the code of the system error. */
+export const lacks: Readonly<Record<string, string>> = {
+  EMFILE: 'this process has no free file descriptor: raise its limit (LimitNOFILE, ulimit -n)',
+  ENFILE: 'this machine has no free file descriptor: raise fs.file-max',
 }
+
+/** Null for any other error. */
+export const describeLack = (error: unknown): string | null =>
+  lacks[(error as { code?: string } | null)?.code ?? ''] ?? null

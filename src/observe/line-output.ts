@@ -11,8 +11,10 @@ import { isatty } from 'node:tty'
 const waitingBytesMax = 64 * 1024
 const retryMs = 500
 
-/** Why lines cannot be written. */
-export type OutputFault = { readonly code: string; readonly message: string }
+/**
+ * Called with the reason when lines can no longer be written, and with null when all that waited have been.
+ */
+type Listener = (reason: string | null) => void
 
 export class LineOutput {
   readonly #descriptor: number
@@ -22,9 +24,9 @@ export class LineOutput {
   #waitingBytes = 0
   /** A write is in progress, or is tried again later. */
   #isBusy = false
-  #fault: OutputFault | null = null
+  #reason: string | null = null
   #lost = 0
-  readonly #listeners: ((fault: OutputFault | null) => void)[] = []
+  readonly #listeners: Listener[] = []
 
   constructor(descriptor: 1 | 2) {
     const opened = openWithoutWaiting(descriptor)
@@ -37,13 +39,9 @@ export class LineOutput {
     return this.#lost
   }
 
-  /**
-   * `listener` is called when lines can no longer be written, and with null when all that waited have
-   * been.
-   */
-  subscribe(listener: (fault: OutputFault | null) => void): void {
+  subscribe(listener: Listener): void {
     this.#listeners.push(listener)
-    if (this.#fault !== null) listener(this.#fault)
+    if (this.#reason !== null) listener(this.#reason)
   }
 
   /** @param text whole lines */
@@ -51,7 +49,7 @@ export class LineOutput {
     const bytes = Buffer.from(text)
     if (this.#waitingBytes > 0 && this.#waitingBytes + bytes.length > waitingBytesMax) {
       this.#lost += 1
-      this.#note({ code: 'EAGAIN', message: 'its reader has stopped reading' })
+      this.#note('its reader has stopped reading')
       return
     }
     this.#waiting.push(bytes)
@@ -93,15 +91,15 @@ export class LineOutput {
     else this.#waiting.shift()
   }
 
-  #tryLater({ code = '', message }: NodeJS.ErrnoException): void {
+  #tryLater({ code, message }: NodeJS.ErrnoException): void {
     setTimeout(() => this.#drain(), retryMs).unref()
-    if (code !== 'EAGAIN') this.#note({ code, message }) // a pipe that is full for a moment is no fault
+    if (code !== 'EAGAIN') this.#note(message) // a pipe that is full for a moment is no fault
   }
 
-  #note(fault: OutputFault | null): void {
-    if ((this.#fault === null) === (fault === null)) return
-    this.#fault = fault
-    for (const listener of this.#listeners) listener(fault)
+  #note(reason: string | null): void {
+    if ((this.#reason === null) === (reason === null)) return
+    this.#reason = reason
+    for (const listener of this.#listeners) listener(reason)
   }
 }
 

@@ -37,6 +37,7 @@ export class Recorder {
   /** The last change of each relay. */
   readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
   #logFault: { readonly since: number; readonly reason: string } | null = null
+  /** As it was noted last. */
   #isQueueing = true
   /** The relays with which an attempt has ended. */
   readonly #tried = new Set<string>()
@@ -57,8 +58,7 @@ export class Recorder {
       this.#counter.observe(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
       if (event.kind === 'log_changed') this.#noteLog(event)
-      if (event.kind === 'store_unavailable' && this.#isQueueing) this.#noteNode()
-      if (event.kind === 'request_answered' && event.status === 202 && !this.#isQueueing) this.#noteNode()
+      if (event.kind === 'request_answered' && this.#isQueueing !== this.#canQueue()) this.#noteNode()
       if (event.kind === 'attempt_recorded') this.#noteAttempt(event.outcome)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
@@ -143,6 +143,8 @@ export class Recorder {
       await store.noteNode({ ...node, relays: this.#relayStates(), faults: this.#findFaults() })
     })
   }
+
+  #canQueue = (): boolean => this.#deps.queueing.findFault() === null
 
   #findFaults(): NodeFault[] {
     const { linesLost, queueing, store } = this.#deps

@@ -3,6 +3,7 @@
  * says. It decides nothing else.
  */
 
+import { lacks } from '../machine-faults.ts'
 import { namesGreeting } from './smtp-reply.ts'
 
 type Advice = readonly [says: RegExp, advice: string]
@@ -85,7 +86,7 @@ const ofApis: readonly Advice[] = [
 ]
 
 const ofNetworks: readonly Advice[] = [
-  [/\bE[MN]FILE\b/, 'this process has no free file descriptor: raise its limit (LimitNOFILE, ulimit -n)'],
+  ...Object.entries(lacks).map(([code, text]): Advice => [new RegExp(`\\b${code}\\b`), text]),
   [/ENOTFOUND/, 'there is no such host: check its name in the URL'],
   [
     /self.signed certificate|unable to (get|verify)/,

@@ -12,6 +12,8 @@ import type { Script, ScriptContext } from './script.ts'
 /** More would take a while to count, and say nothing more. */
 const countedMax = 10_000
 
+const holds = (ring: KeyRing, keyId: string): boolean => ring.some(({ id }) => id === keyId)
+
 function* listMissingKeys({ prefix }: ScriptContext): Script<MissingKey[]> {
   const rows = yield {
     text: `select missing_key, count(*) as emails from
@@ -28,7 +30,7 @@ const headBytes = 33
 /** One step: marks mail after `after` that no key of the ring opens. Returns where the next step begins. */
 export function* markMissingKeys(
   { dialect, prefix }: ScriptContext,
-  ringIds: readonly string[],
+  ring: KeyRing,
   after: EmailId | '',
 ): Script<EmailId | null> {
   const rows = yield {
@@ -37,7 +39,7 @@ export function* markMissingKeys(
     values: [after],
   }
   const sealed = rows.map(({ email_id: id, head }) => ({ id, keyId: sealingKeyId(head as Uint8Array) }))
-  const closed = sealed.filter(({ keyId }) => isKeyId(keyId) && !ringIds.includes(keyId))
+  const closed = sealed.filter(({ keyId }) => isKeyId(keyId) && !holds(ring, keyId))
   for (const [keyId, emails] of Map.groupBy(closed, (email) => email.keyId))
     yield {
       text: `update ${prefix}queue set state = 'deferred', missing_key = $1, due_at = expires_at,
@@ -52,4 +54,4 @@ export const missingKeyReads = { listMissingKeys }
 
 /** A worker that lacked a key marked mail of others, which this process queues with its next claim. */
 export const withoutOwn = (ring: KeyRing, keys: readonly MissingKey[]): MissingKey[] =>
-  keys.filter(({ keyId }) => !ring.some(({ id }) => id === keyId))
+  keys.filter(({ keyId }) => !holds(ring, keyId))

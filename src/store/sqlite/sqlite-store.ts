@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     { ...options, onFatal },
   )
   if (isService) writer.start()
-  const looking = setInterval(() => void endIfOver(files, writer), lookEveryMs).unref()
+  const looking = isService && setInterval(() => void endIfOver(files, writer), lookEveryMs).unref()
   const sql = (text: string) => connection.sql(text)
   // Commands read on the main thread: starting a thread takes 100 ms.
   const reader = isService ? new ReaderThread({ path, clock }) : null
@@ -85,7 +85,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const readMethods = toMethods(allReads, read)
   const claims = new LockedClaims(path, writer)
   const close = async () => {
-    clearInterval(looking)
+    if (looking) clearInterval(looking)
     await endIfOver(files, writer)
     isOpen = false
     await reader?.close()

@@ -73,8 +73,7 @@ async function findMissingKeys(context: PostgresContext, query: Query): Promise<
   const { missingKeys, ring } = context
   const { after } = missingKeys
   if (after === null) return false
-  const ids = ring.map(({ id }) => id)
-  missingKeys.after = await runIn(context, query, (on) => markMissingKeys(on, ids, after))
+  missingKeys.after = await runIn(context, query, (on) => markMissingKeys(on, ring, after))
   return missingKeys.after !== null
 }
 

@@ -1,9 +1,19 @@
 /** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../../crypto/key-ring.ts'
 import type { DatabaseFacts } from '../../database-facts.ts'
+import { StoreUnavailable } from '../../store.ts'
 import { faultKind, isBusy } from '../engine/connection.ts'
 import { WorkerLock } from '../engine/worker-lock.ts'
 
@@ -129,6 +139,25 @@ export function createPrivateFile(file: string, fill: (descriptor: number) => vo
  * opened.
  */
 export const companions = ['-wal', '-shm', '-journal']
+
+/** The file that a symbolic link leads to: SQLite keeps the WAL beside it. */
+export function resolveLink(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return path
+  throw new StoreUnavailable(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
+}
+
+/** Null if there is no file. */
+export const sizeOf = (path: string): number | null => statSync(path, { throwIfNoEntry: false })?.size ?? null
+
+/**
+ * The file beside a missing or empty database that may hold its mail: SQLite would delete it. Null if none
+ * does.
+ */
+export function findLeftover(path: string): string | null {
+  if (sizeOf(path)) return null
+  return [`${path}-wal`, `${path}-journal`].find(sizeOf) ?? null
+}
 
 export function removeDatabase(path: string): void {
   for (const suffix of ['', ...companions]) rmSync(path + suffix, { force: true })

@@ -2,21 +2,13 @@
  * Brings the schema up to date. Each step is one transaction together with its version row, so a
  * crash leaves whole steps and the next start continues. Steps only go forward.
  */
-import {
-  closeSync,
-  existsSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { Connection } from '../engine/connection.ts'
 import { backUpBeforeMigration } from './backup.ts'
+import { findLeftover, resolveLink, sizeOf } from './database-file.ts'
 
 const ownSteps = new URL('../migrations/', import.meta.url)
 
@@ -28,14 +20,13 @@ const ownSteps = new URL('../migrations/', import.meta.url)
 export function requireFile(given: string, use: SchemaUse): void {
   const path = resolveLink(given)
   const size = sizeOf(path)
-  const wal = `${path}-wal`
-  const left =
-    (sizeOf(wal) ?? 0) > 0 ? wal : size === null && existsSync(`${path}-worker`) ? `${path}-worker` : null
-  if (!size && left !== null)
+  const [wal, lock] = [`${path}-wal`, `${path}-worker`]
+  const left = findLeftover(path) ?? (size === null && existsSync(lock) ? lock : null)
+  if (left !== null)
     throw new StoreUnavailable(
       `there is no database at ${path}, but ${left} shows that there was one: put the database back (is its disk mounted?), or restore a backup. To start with a new one, move ${left} away`,
     )
-  if (size && left === wal && !isInWalMode(path))
+  if (size && sizeOf(wal) && !isInWalMode(path))
     throw new StoreUnavailable(
       `${path} is a backup that was copied here, and ${wal} belongs to the database before it: use "postern restore", or move ${wal} away`,
     )
@@ -45,16 +36,6 @@ export function requireFile(given: string, use: SchemaUse): void {
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
   stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
 }
-
-/** SQLite keeps the WAL beside the file that a link leads to. */
-function resolveLink(path: string): string {
-  if (existsSync(path)) return realpathSync(path)
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return path
-  throw new StoreUnavailable(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
-}
-
-/** Null if there is no file. */
-const sizeOf = (path: string): number | null => statSync(path, { throwIfNoEntry: false })?.size ?? null
 
 /**
  * Whether the header says so (https://www.sqlite.org/fileformat2.html, offset 18). A database of Postern's

@@ -7,7 +7,6 @@ import {
   constants,
   existsSync,
   linkSync,
-  lstatSync,
   openSync,
   readSync,
   realpathSync,
@@ -29,8 +28,10 @@ import {
   companions,
   createPrivateFile,
   examineFile,
+  findLeftover,
   openExclusive,
   removeDatabase,
+  resolveLink,
   syncFolder,
   syncToDisk,
   withWorkerLock,
@@ -53,7 +54,7 @@ export type RestoreOptions = {
  */
 export function restore(options: RestoreOptions): Promise<Restored> {
   const { path, file } = options
-  const place = resolvePlace(path)
+  const place = resolveLink(path)
   if (file !== null) requireBackup(place, file)
   return withWorkerLock(place, doing, () => restoreTo(place, options))
 }
@@ -75,14 +76,6 @@ function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOp
   } finally {
     removeDatabase(part)
   }
-}
-
-/** A symbolic link keeps leading to the database. */
-function resolvePlace(path: string): string {
-  if (existsSync(path)) return realpathSync(path)
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
-    throw new BackupRefused(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
-  return path
 }
 
 function requireBackup(path: string, given: string): void {
@@ -158,10 +151,10 @@ type Replaced = Comparison & Pick<Restored, 'previous' | 'works' | 'waiting' | '
  */
 function replaceDatabase(path: string, replacement: Replacement): Replaced {
   const { part, nowMs } = replacement
-  const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
-  if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
+  const left = findLeftover(path)
+  if (left !== null) {
     throw new BackupRefused(
-      `${path}${left} is left over from a database that was deleted or moved, and may hold mail: stop any process still using it, then put its database back, or move this file away`,
+      `${left} is left over from a database that was deleted or moved, and may hold mail: stop any process still using it, then put its database back, or move this file away`,
     )
   }
   if (!existsSync(path)) {
@@ -226,8 +219,6 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
     .run(Math.floor(nowMs / dayMs))
   database.exec('delete from copy.queue; update copy.queue_depth set count = 0; commit')
 }
-
-const absent = { throwIfNoEntry: false } as const
 
 /** A second name, which never takes the place of a file. */
 function place(from: string, to: string): void {

@@ -48,8 +48,7 @@ function findMissingKeys(tx: WriteTransaction): boolean {
   const { cursors, ring } = tx.writer
   const after = cursors.missingKeys
   if (after === null) return false
-  const ids = ring.map(({ id }) => id)
-  cursors.missingKeys = runOn(tx, (context) => markMissingKeys(context, ids, after))
+  cursors.missingKeys = runOn(tx, (context) => markMissingKeys(context, ring, after))
   return cursors.missingKeys !== null
 }
 
