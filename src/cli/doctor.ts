@@ -10,10 +10,10 @@ import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
+import { isAlive } from '../domain/operator/node.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
-import { presentNode } from '../management/resources.ts'
 import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
@@ -105,8 +105,8 @@ async function examineDatabase(
         ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]
-      const nodes = (await store.listNodes()).map((node) => presentNode(node, store.now()))
-      const isRunning = nodes.some(({ alive, machine }) => alive && machine === hostname())
+      const nodes = await store.listNodes()
+      const isRunning = nodes.some((node) => node.machine === hostname() && isAlive(node, store.now()))
       return { apps, findings: [...findings, ...more], isRunning }
     } finally {
       await store.close()

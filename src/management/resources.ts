@@ -9,7 +9,7 @@ import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.
 import { hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
-import { type NodeRecord, nodeFaults, nodeSilentMs } from '../domain/operator/node.ts'
+import { isAlive, type NodeRecord, nodeFaults, nodeSilentMs } from '../domain/operator/node.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
@@ -211,7 +211,7 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
   roles: [...node.roles],
   startedAt: iso(node.startedAt),
   seenAt: iso(node.seenAt),
-  alive: nowMs - node.seenAt < nodeSilentMs,
+  alive: isAlive(node, nowMs),
   relays: node.relays.map(({ certificateExpiresAt, lastOutage, since, ...relay }) => ({
     ...relay,
     certificateExpiresAt: isoOrNull(certificateExpiresAt),
