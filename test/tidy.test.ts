@@ -23,7 +23,7 @@ const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.ends
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 // Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → dns,
-// templates, observe → store → domain. A folder may import itself, the folders listed, and `domain`.
+// templates, observe → store → services → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config', 'observe'],
   compose: [
@@ -39,16 +39,17 @@ const mayImport: Record<string, string[]> = {
     'sqlite',
     'postgres',
   ],
-  config: ['delivery', 'dns', 'feedback', 'web', 'store'],
+  config: ['delivery', 'dns', 'feedback', 'services', 'web', 'store'],
   cli: ['config', 'management', 'feedback', 'templates', 'observe', 'store'],
   web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
-  management: ['feedback', 'intake', 'delivery', 'dns', 'templates', 'observe', 'store'],
+  management: ['feedback', 'intake', 'delivery', 'dns', 'services', 'templates', 'observe', 'store'],
   intake: ['templates', 'observe', 'store'],
-  delivery: ['dns', 'templates', 'observe', 'store'],
+  delivery: ['dns', 'services', 'templates', 'observe', 'store'],
   feedback: ['store', 'observe'],
   observe: ['store'],
   dns: [],
   templates: [],
+  services: [],
   store: [],
   sqlite: ['store'],
   postgres: ['store'],

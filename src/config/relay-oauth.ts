@@ -1,6 +1,6 @@
 /** The OAuth options of a relay's URL. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import type { Grant, OAuthClient } from '../delivery/relay/oauth/grants.ts'
+import type { Grant, OAuthClient } from '../services/oauth-client.ts'
 import { isSafeUrl } from './listeners.ts'
 import { readGivenSecret } from './secrets.ts'
 

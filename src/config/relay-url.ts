@@ -3,11 +3,11 @@
  * fault repeats any of it, since it may hold a password.
  */
 import { readFileSync } from 'node:fs'
-import type { ApiAccount } from '../delivery/relay/http/mail-api.ts'
 import type { RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
 import { isLoopback } from '../domain/client-network.ts'
 import { findProvider, type RelayProvider, relayProviders } from '../domain/delivery/relay-provider.ts'
+import type { ApiAccount } from '../services/mail-api.ts'
 import { greetingForm, toGreetingName } from './greeting.ts'
 import { isSafeUrl } from './listeners.ts'
 import { decodePercent, urlEscapes } from './reader.ts'

@@ -1,7 +1,7 @@
 /** Relays that are mail APIs, at servers of a test. */
 import type { RelayConfig } from '../../src/config/relays.ts'
-import type { ApiAccount } from '../../src/delivery/relay/http/mail-api.ts'
 import type { Submission } from '../../src/delivery/relay/relay.ts'
+import type { ApiAccount } from '../../src/services/mail-api.ts'
 import { type Answering, localCa, sendJson, startApiServer } from './api-server.ts'
 import { newTestRelay } from './service.ts'
 import { testMessage } from './smtp.ts'

@@ -1,7 +1,7 @@
 /** Where a relay is, how to prove who sends, and what it does to a message: an SMTP server or a mail API. */
 import { plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
-import type { ApiAddress } from './http/mail-api.ts'
-import type { OAuthClient } from './oauth/grants.ts'
+import type { ApiAddress } from '../../services/mail-api.ts'
+import type { OAuthClient } from '../../services/oauth-client.ts'
 import type { SmtpAddress } from './smtp/connect.ts'
 
 export type RelayAddress = SmtpAddress | ApiAddress

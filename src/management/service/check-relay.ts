@@ -1,6 +1,5 @@
 /** Checks that a relay answers, and accepts the credentials, a sender and a recipient. Sends no email. */
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
-import type { ApiAddress } from '../../delivery/relay/http/mail-api.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
 import { findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
 import { newTokens, type SmtpAddress, withGreetingName } from '../../delivery/relay/smtp/connect.ts'
@@ -13,6 +12,7 @@ import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { namesGreeting } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { ApiAddress } from '../../services/mail-api.ts'
 import type { Finding } from '../../store/store.ts'
 
 const relayMs = 30_000

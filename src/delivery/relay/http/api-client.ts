@@ -13,11 +13,11 @@ import {
 } from '../../../domain/delivery/http-answer.ts'
 import { type FailureClass, noReply } from '../../../domain/delivery/reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'
+import type { ApiAddress, ApiRequest, MailApi, Signing } from '../../../services/mail-api.ts'
 import type { RelayClient } from '../gated-relay.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
-import type { ApiAddress, ApiRequest, MailApi, Signing } from './mail-api.ts'
 import { type Exchange, newAgent, post } from './post.ts'
 import { newMailApi } from './providers.ts'
 

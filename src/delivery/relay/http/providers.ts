@@ -1,10 +1,11 @@
 /** The mail APIs that Postern knows. */
-import type { ApiAccount, MailApi } from './mail-api.ts'
-import { newGmail } from './providers/gmail.ts'
-import { newGraph } from './providers/graph.ts'
-import { newPostmark } from './providers/postmark.ts'
-import { newResend } from './providers/resend.ts'
-import { newSes } from './providers/ses.ts'
+
+import { newGmail } from '../../../services/google.ts'
+import type { ApiAccount, MailApi } from '../../../services/mail-api.ts'
+import { newGraph } from '../../../services/microsoft.ts'
+import { newPostmark } from '../../../services/postmark.ts'
+import { newResend } from '../../../services/resend.ts'
+import { newSes } from '../../../services/ses.ts'
 
 /** @param host the host of its endpoint */
 export function newMailApi(account: ApiAccount, host: string): MailApi {

@@ -7,27 +7,9 @@ import type { ClientAuth, ResponseBodyError, TokenEndpointResponse } from 'openi
 import { describeClockDifference } from '../../../domain/delivery/clock-difference.ts'
 import { readRetryAfter } from '../../../domain/delivery/retry-after.ts'
 import { redact } from '../../../domain/redaction/redact.ts'
+import type { Grant, OAuthClient } from '../../../services/oauth-client.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 import { type GrantedToken, TokenFault } from './token-source.ts'
-
-/** How a client proves itself, and what for. */
-export type Grant =
-  | { readonly kind: 'secret'; readonly secret: string }
-  /** A signed assertion. Microsoft needs the certificate, whose digest goes along. */
-  | { readonly kind: 'key'; readonly key: string; readonly certificate: string | null }
-  /** The key file of a Google service account, which acts for a mailbox. */
-  | { readonly kind: 'service_account'; readonly account: ServiceAccount; readonly mailbox: string }
-  | { readonly kind: 'refresh'; readonly refreshToken: string; readonly secret: string | null }
-
-type ServiceAccount = { readonly email: string; readonly key: string; readonly keyId: string | null }
-
-export type OAuthClient = {
-  /** https, or http on loopback. */
-  readonly tokenUrl: string
-  readonly clientId: string
-  readonly scope: string | null
-  readonly grant: Grant
-}
 
 /** When the certificate of a client expires, in milliseconds since 1970; null without one. */
 export const readCertificateExpiry = ({ grant }: OAuthClient): number | null =>

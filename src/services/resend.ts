@@ -2,9 +2,8 @@
  * Resend, which composes messages itself. A request that is repeated with the key of an email that was sent
  * within 24 hours sends no second one.
  */
-import type { Message } from '../../relay.ts'
-import { type ApiAccount, json, type MailApi, readText, toJson } from '../mail-api.ts'
-import { formatMailbox } from '../mailbox.ts'
+import { type ApiAccount, type ApiMessage, json, type MailApi, readText, toJson } from './mail-api.ts'
+import { formatMailbox } from './mailbox.ts'
 
 type Resend = Extract<ApiAccount, { provider: 'resend' }>
 
@@ -41,7 +40,7 @@ export const newResend = ({ key }: Resend): MailApi => {
   }
 }
 
-function toFields({ to, describe }: Message) {
+function toFields({ to, describe }: ApiMessage) {
   const { from, headers, html, replyTo, subject, text } = describe()
   return {
     from: formatMailbox(from),

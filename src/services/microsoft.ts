@@ -1,5 +1,5 @@
 /** Microsoft Graph, `sendMail` with a whole message in base64. The recipient is the one of its `To`. */
-import { type ApiAccount, type MailApi, readText } from '../mail-api.ts'
+import { type ApiAccount, type MailApi, readText } from './mail-api.ts'
 
 type Graph = Extract<ApiAccount, { provider: 'graph' | 'gmail' }>
 

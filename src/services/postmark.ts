@@ -1,7 +1,6 @@
 /** Postmark, which composes messages itself. Errors have numbers. */
-import type { Message } from '../../relay.ts'
-import { type ApiAccount, json, type MailApi, readText, toJson } from '../mail-api.ts'
-import { formatMailbox } from '../mailbox.ts'
+import { type ApiAccount, type ApiMessage, json, type MailApi, readText, toJson } from './mail-api.ts'
+import { formatMailbox } from './mailbox.ts'
 
 type Postmark = Extract<ApiAccount, { provider: 'postmark' }>
 
@@ -25,7 +24,7 @@ export const newPostmark = ({ stream, token }: Postmark): MailApi => {
   }
 }
 
-function toFields({ reference, to, describe }: Message, stream: string) {
+function toFields({ reference, to, describe }: ApiMessage, stream: string) {
   const { from, headers, html, replyTo, subject, text } = describe()
   return {
     From: formatMailbox(from),

@@ -1,8 +1,8 @@
 /** Amazon SES v2, `SendEmail` with a whole message in base64, signed by SigV4. */
-import { chooseEnvelopeSender } from '../../../../domain/delivery/envelope.ts'
-import type { HttpAnswer } from '../../../../domain/delivery/http-answer.ts'
-import { type ApiAccount, json, type MailApi, readText, type Signing, toJson } from '../mail-api.ts'
-import { signRequest } from '../sigv4.ts'
+import { chooseEnvelopeSender } from '../domain/delivery/envelope.ts'
+import type { HttpAnswer } from '../domain/delivery/http-answer.ts'
+import { type ApiAccount, json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'
+import { signRequest } from './sigv4.ts'
 
 type Ses = Extract<ApiAccount, { provider: 'ses' }>
 

@@ -1,7 +1,9 @@
 /** The description of a mail API: how to prove who asks, what to post, and how to read the answer. */
-import type { ApiError, FailureKind, HttpAnswer } from '../../../domain/delivery/http-answer.ts'
-import type { OAuthClient } from '../oauth/grants.ts'
-import type { Message } from '../relay.ts'
+import type { Senders } from '../domain/delivery/envelope.ts'
+import type { ApiError, FailureKind, HttpAnswer } from '../domain/delivery/http-answer.ts'
+import type { Reference } from '../domain/delivery/reference.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import type { OAuthClient } from './oauth-client.ts'
 
 /** The account by which a relay's API is used. */
 export type ApiAccount =
@@ -28,6 +30,23 @@ export type ApiAddress = {
   readonly ca?: string
 }
 
+/** One email to one recipient: the bytes of the message, and its parts for an API that composes it. */
+export type ApiMessage = Senders & {
+  readonly id: string
+  readonly to: EmailAddress
+  readonly reference: Reference
+  readonly bytes: Buffer
+  readonly describe: () => {
+    readonly from: { readonly name: string; readonly address: string }
+    readonly replyTo: string | null
+    readonly subject: string
+    readonly html: string
+    readonly text: string
+    /** Those that no other field holds. */
+    readonly headers: readonly (readonly [name: string, value: string])[]
+  }
+}
+
 export type ApiRequest = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -45,7 +64,7 @@ export type MailApi = {
   readonly isIdempotent: boolean
   /** Taken out of answers before they are recorded. */
   readonly secrets: readonly string[]
-  newRequest(message: Message, signing: Signing): ApiRequest
+  newRequest(message: ApiMessage, signing: Signing): ApiRequest
   /** A request that is refused as invalid if name, credentials and permission are right. It sends nothing. */
   newProbe(signing: Signing): ApiRequest
   /** The provider's id for an accepted email, maybe empty; null if the answer does not accept it. */

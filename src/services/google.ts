@@ -1,5 +1,5 @@
 /** The Gmail API, `messages.send` with the bytes of a message. The recipient is the one of its `To`. */
-import { type MailApi, readText } from '../mail-api.ts'
+import { type MailApi, readText } from './mail-api.ts'
 
 const path = '/upload/gmail/v1/users/me/messages/send?uploadType=media'
 
