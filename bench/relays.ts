@@ -10,6 +10,7 @@ import type { Reference } from '../src/domain/delivery/reference.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import { renderEmail } from '../src/templates/emails/render-email.ts'
+import { newApiAddress } from '../test/support/api-relay.ts'
 import { localCa as ca } from '../test/support/api-server.ts'
 import { smtpTo, testSettings } from '../test/support/service.ts'
 import type { Scope } from '../test/support/temporary.ts'
@@ -31,12 +32,7 @@ export async function run(scope: Scope): Promise<void> {
     {
       name: 'HTTPS (Postmark)',
       sink: https,
-      address: {
-        protocol: 'https',
-        endpoint: `https://localhost:${https.port}`,
-        account: { provider: 'postmark', token: 'x', stream: 'outbound' },
-        ca,
-      },
+      address: { ...newApiAddress('postmark', `https://localhost:${https.port}`), ca },
     },
   ]
   const measureAll = async (connections: number, delayMs: number) => {

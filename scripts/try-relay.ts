@@ -20,7 +20,7 @@ const pollMs = 250
 
 function findMailbox({ address }: RelayConfig): string | null {
   if (address.protocol === 'smtp') return address.credentials?.user ?? null
-  return 'mailbox' in address.account ? address.account.mailbox : null
+  return (address.account as { readonly mailbox?: string }).mailbox ?? null
 }
 
 function unwrap<Value>(result: Result<Value>): Value {

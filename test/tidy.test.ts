@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { services } from '../src/services/services.ts'
 import { missingOptionals, readLock } from './support/complete-lock.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -23,7 +24,7 @@ const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.ends
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 // Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → dns,
-// templates, observe → store → services → domain. A folder may import itself, the folders listed, and `domain`.
+// templates, observe → store → services → domain. A folder may import itself, those listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config', 'observe'],
   compose: [
@@ -40,13 +41,13 @@ const mayImport: Record<string, string[]> = {
     'postgres',
   ],
   config: ['delivery', 'dns', 'feedback', 'services', 'web', 'store'],
-  cli: ['config', 'management', 'feedback', 'templates', 'observe', 'store'],
-  web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
+  cli: ['config', 'management', 'feedback', 'services', 'templates', 'observe', 'store'],
+  web: ['management', 'feedback', 'intake', 'delivery', 'services', 'templates', 'observe', 'store'],
   management: ['feedback', 'intake', 'delivery', 'dns', 'services', 'templates', 'observe', 'store'],
   intake: ['templates', 'observe', 'store'],
   delivery: ['dns', 'services', 'templates', 'observe', 'store'],
-  feedback: ['store', 'observe'],
-  observe: ['store'],
+  feedback: ['services', 'store', 'observe'],
+  observe: ['services', 'store'],
   dns: [],
   templates: [],
   services: [],
@@ -91,6 +92,21 @@ test('the listeners know nothing of each other; the console calls operations, an
     for (const file of sources.filter((name) => name.startsWith(part) && !name.endsWith('.test.ts')))
       for (const imported of importsOf(file).filter((name) => name.startsWith('src/web/')))
         assert.match(imported, allowed, `${file} imports ${imported}`)
+})
+
+test('src/services alone names mail services', () => {
+  const exceptions: Readonly<Record<string, RegExp>> = {
+    'src/domain/app/allowed-url.ts': /'microsoft'/, // begins the URLs of programs
+    'src/store/operators/people.ts': /'ses'/, // begins the ids of sessions
+    'src/management/people/people-resources.ts': /'ses'/,
+  }
+  const names = services
+    .filter(({ name }) => name !== 'generic')
+    .flatMap(({ name, title }) => [`\\b${title.split(' ')[0]}\\b`, `'${name}'`])
+  const pattern = new RegExp(names.join('|'))
+  for (const file of sources.filter((name) => isProduct(name) && name.startsWith('src/')))
+    if (!file.startsWith('src/services/'))
+      assert.doesNotMatch(read(file).replace(exceptions[file] ?? /$^/, ''), pattern, file)
 })
 
 test('in an engine of the store, the parts import downward only', () => {
@@ -153,7 +169,7 @@ const arrows: readonly Arrow[] = [
   },
   {
     from: 'src/config/',
-    to: /^src\/(?!config|domain)/,
+    to: /^src\/(?!config|domain|services)/,
     importer: /^src\/config\/secrets\.ts$/,
     imported: /^src\/store\/crypto\/key-ring\.ts$/,
     typesAreFree: true,

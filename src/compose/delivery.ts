@@ -8,7 +8,7 @@ import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import { readCertificateExpiry } from '../delivery/relay/oauth/grants.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
-import { findOAuth, findTraits } from '../delivery/relay/relay-address.ts'
+import { findOAuth, relayTraits } from '../delivery/relay/relay-address.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
@@ -72,7 +72,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
 function composeSigning({ config, events, store }: ServiceContext): DeliverDeps['signing'] {
   const { relays, ring } = config
   if (relays.length === 0) return null
-  const { rewrites } = combineTraits(relays.map(({ address }) => findTraits(address)))
+  const { rewrites } = combineTraits(relays.map(({ address }) => relayTraits(address)))
   if (rewrites === 'all') return null
   const signers = new Signers({ store, open: (key) => openSigningKey(ring, key), emit: events.emit })
   return { signers, relayDates: rewrites === 'dates' }

@@ -1,9 +1,9 @@
 /** Where reports about emails go that a relay has taken, and where they come in. */
 import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
-import { type FeedbackKey, listProven, parseFeedbackKeys } from '../domain/feedback/feedback-keys.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
 import type { BounceListenerOptions } from '../feedback/bounce-listener.ts'
+import { type EventKey, parseEventKeys, provenServices } from '../services/event-keys.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { readAddress } from './listeners.ts'
 import { readPrivateFile } from './private-file.ts'
@@ -16,7 +16,7 @@ export type FeedbackConfig = {
   /** Where reports come in by SMTP; null if this process takes none. */
   readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
   /** Where webhooks of mail providers come in; null if this process takes none. */
-  readonly feedback: { readonly address: ListenAddress; readonly keys: readonly FeedbackKey[] } | null
+  readonly feedback: { readonly address: ListenAddress; readonly keys: readonly EventKey[] } | null
 }
 
 /** @param options.listens whether the process has the role `feedback` */
@@ -42,15 +42,15 @@ function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
   return { address: readAddress(given, feedbackListenName, ''), keys: readKeys(reader) }
 }
 
-function readKeys({ fault, required }: Reader): readonly FeedbackKey[] {
+function readKeys({ fault, required }: Reader): readonly EventKey[] {
   const name = 'POSTERN_FEEDBACK_KEYS'
   const given = required(
     name,
-    `${feedbackListenName} takes calls that prove themselves: basic:USER:PASSWORD resend:whsec_…`,
+    `${feedbackListenName} takes calls that prove themselves, for example by basic:USER:PASSWORD`,
   )
   const text = given === '' ? '' : readGivenSecret(given, name, fault)
   if (text === '') return []
-  const { keys, faults } = parseFeedbackKeys(text)
+  const { keys, faults } = parseEventKeys(text)
   for (const each of faults) fault(`${name}: ${each}`)
   return keys
 }
@@ -60,7 +60,7 @@ export const describeFeedback = ({ bounceAddress, bounce, feedback }: FeedbackCo
   bounceAddress,
   bounceListener: bounce && `${bounce.address.host}:${bounce.address.port}`,
   feedbackListener: feedback && `${feedback.address.host}:${feedback.address.port}`,
-  feedbackProviders: feedback === null ? [] : listProven(feedback.keys),
+  feedbackProviders: feedback === null ? [] : provenServices(feedback.keys).map(({ name }) => name),
 })
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'

@@ -31,7 +31,7 @@ test('a complete configuration is read', () => {
     credentials: { user: 'user', pass: 'p@ss' },
     greetingName: null,
     keepsSender: false,
-    provider: null,
+    service: null,
   })
   assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })
   assert.deepEqual(config.console, { host: '127.0.0.1', port: 4022 })

@@ -1,6 +1,7 @@
 /** The OAuth options of a relay's URL. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Grant, OAuthClient } from '../services/oauth-client.ts'
+import { findTokenService, type TokenService, tokenServices } from '../services/services.ts'
 import { isSafeUrl } from './listeners.ts'
 import { readGivenSecret } from './secrets.ts'
 
@@ -17,58 +18,55 @@ export const oauthOptions = ['oauth', 'tenant', 'client', 'secret', 'key', 'refr
 type OAuthNeeds = {
   /** For which tokens are asked. */
   readonly mailbox: string
-  /** By provider: what a token is for. */
-  readonly scopes: { readonly microsoft: string; readonly google: string }
-  /** The provider if the URL names none. */
-  readonly usual?: 'microsoft' | 'google'
+  /** The service whose tokens are used if the URL names none. */
+  readonly usual: string | null
+  /** @param service the one that the URL names; null for another token server */
+  readonly toScope: (service: TokenService | null) => string | null
 }
 
 /** Null if a fault was reported. */
-export function readOAuth(given: RelayUrl, { mailbox, scopes, usual }: OAuthNeeds): OAuthClient | null {
+export function readOAuth(given: RelayUrl, { mailbox, usual, toScope }: OAuthNeeds): OAuthClient | null {
   const { option, fault } = given
-  const provider = option('oauth') ?? usual ?? ''
-  const server = readServer(given, provider)
-  const grant = readGrant(given, { mailbox, isMicrosoft: (option('oauth') ?? usual) === 'microsoft' })
-  if (server === null || grant === null) return null
+  const name = option('oauth') ?? usual ?? ''
+  const service = findTokenService(name)
+  const tokenUrl = service === null ? readTokenUrl(name, fault) : toTokenUrl(given, service)
+  const grant = readGrant(given, { mailbox, service })
+  if (tokenUrl === null || grant === null) return null
   const clientId = grant.kind === 'service_account' ? grant.account.email : (option('client') ?? '')
   if (clientId === '') {
     fault('oauth needs client, the id of the application')
     return null
   }
-  const known =
-    provider === 'microsoft' || provider === 'google' ? scopes[provider] : usualScope(scopes, usual)
-  return { ...server, clientId, scope: option('scope') ?? known, grant }
+  return { tokenUrl, clientId, scope: option('scope') ?? toScope(service), grant }
 }
 
-const usualScope = (scopes: OAuthNeeds['scopes'], usual: OAuthNeeds['usual']): string | null =>
-  usual === undefined ? null : scopes[usual]
-
-function readServer({ option, fault }: RelayUrl, provider: string): Pick<OAuthClient, 'tokenUrl'> | null {
-  if (provider === 'google') return { tokenUrl: 'https://oauth2.googleapis.com/token' }
-  if (provider === 'microsoft') {
-    const tenant = option('tenant') ?? ''
-    if (/^[\w.-]{1,100}$/.test(tenant))
-      return { tokenUrl: `https://login.microsoftonline.com/${tenant}/oauth2/v2.0/token` }
-    fault('oauth with Microsoft needs tenant, the id or a domain of your tenant')
-    return null
-  }
-  const url = URL.parse(provider)
-  if (url !== null && isSafeUrl(url) && url.username === '' && url.hash === '') return { tokenUrl: url.href }
-  fault('oauth is microsoft, google, or the https URL of a token endpoint')
+function toTokenUrl({ option, fault }: RelayUrl, { name, tokens }: TokenService): string | null {
+  const tenant = option('tenant') ?? ''
+  if (tokens.hasTenants !== true || /^[\w.-]{1,100}$/.test(tenant)) return tokens.tokenUrl(tenant)
+  fault(`oauth=${name} needs tenant, the id or a domain of your tenant`)
   return null
 }
 
-type GrantNeeds = { readonly mailbox: string; readonly isMicrosoft: boolean }
+function readTokenUrl(given: string, fault: RelayUrl['fault']): string | null {
+  const url = URL.parse(given)
+  if (url !== null && isSafeUrl(url) && url.username === '' && url.hash === '') return url.href
+  const names = tokenServices.map(({ name }) => name).join(', ')
+  fault(`oauth is ${names}, or the https URL of a token endpoint`)
+  return null
+}
 
-function readGrant({ option, fault }: RelayUrl, { mailbox, isMicrosoft }: GrantNeeds): Grant | null {
+type GrantNeeds = { readonly mailbox: string; readonly service: TokenService | null }
+
+function readGrant({ option, fault }: RelayUrl, { mailbox, service }: GrantNeeds): Grant | null {
   const read = (name: string) => {
     const given = option(name)
     return given === null ? null : readGivenSecret(given, name, fault)
   }
   const [secret, key, refresh] = [read('secret'), read('key'), read('refresh')]
   if (secret === '' || key === '' || refresh === '') return null // a fault was reported
-  if (secret !== null && isMicrosoft && isGuid(secret)) {
-    fault('secret is the Secret ID; copy the Value of the client secret, which is shown once')
+  const wrongSecret = secret === null ? null : (service?.tokens.faultOfSecret?.(secret) ?? null)
+  if (wrongSecret !== null) {
+    fault(wrongSecret)
     return null
   }
   if (refresh !== null && key === null) return { kind: 'refresh', refreshToken: refresh, secret }
@@ -83,11 +81,9 @@ function readGrant({ option, fault }: RelayUrl, { mailbox, isMicrosoft }: GrantN
   return null
 }
 
-const isGuid = (text: string): boolean => /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i.test(text)
-
-/** The JSON that Google Cloud makes for a key of a service account; or its fault. */
+/** The JSON file of a service account's key; or its fault. */
 function readServiceAccount(text: string, mailbox: string): Grant | string {
-  const wrong = 'key is not the JSON file of a service account: make a key of type JSON in Google Cloud'
+  const wrong = 'key is not the JSON file of a service account: make a key of type JSON'
   try {
     const { client_email, private_key, private_key_id } = JSON.parse(text) as Record<string, unknown>
     if (typeof client_email !== 'string' || typeof private_key !== 'string') return wrong

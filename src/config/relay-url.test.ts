@@ -5,6 +5,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/temporary.ts'
+import { findApiService } from '../services/services.ts'
 import { parseDatabaseUrl } from './database-url.ts'
 import { newReader, urlEscapes } from './reader.ts'
 import { parseRelayUrl } from './relay-url.ts'
@@ -54,12 +55,15 @@ test('Microsoft 365, and a relay whose URL says so, keep the sender; a provider 
   const marks = (url: string) => {
     const { address } = read(url)
     assert.ok(address.protocol === 'smtp')
-    return [address.keepsSender, address.provider]
+    return [address.keepsSender, address.service?.name ?? null]
   }
-  assert.deepEqual(marks('smtp://a:b@smtp.office365.com'), [true, null])
-  assert.deepEqual(marks('smtp://a:b@SMTP.Office365.com'), [true, null])
+  assert.deepEqual(marks('smtp://a:b@smtp.office365.com'), [true, 'microsoft'])
+  assert.deepEqual(marks('smtp://a:b@SMTP.Office365.com'), [true, 'microsoft'])
   assert.deepEqual(marks('smtp://a:b@SMTP.PostmarkApp.com'), [false, 'postmark'])
-  assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [true, null])
+  assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [
+    true,
+    'microsoft',
+  ])
   assert.deepEqual(marks('smtps://a:b@mx.acme.com?envelope=plain'), [true, null])
   assert.deepEqual(marks('smtp://a:b@smtp.postmarkapp.com'), [false, 'postmark'])
   assert.deepEqual(marks('smtp://a:b@smtp.sendgrid.net'), [false, 'sendgrid'])
@@ -67,7 +71,7 @@ test('Microsoft 365, and a relay whose URL says so, keep the sender; a provider 
   assert.deepEqual(marks('smtp://a:b@mx.acme.com?provider=brevo'), [false, 'brevo'])
   const keepsSender = (url: string) => {
     const { address } = read(url)
-    return address.protocol === 'https' && address.account.provider === 'ses' && address.account.keepsSender
+    return address.protocol === 'https' && (address.account as { keepsSender: boolean }).keepsSender
   }
   assert.deepEqual(
     ['', '?envelope=plain'].map((options) => keepsSender(`ses://AK:s@eu-west-1${options}`)),
@@ -82,9 +86,9 @@ test('secrets come from files, whose last newline is no part of them', (t) => {
   writeFileSync(key ?? '', JSON.stringify(account), { mode: 0o600 })
   writeFileSync(empty ?? '', '\n', { mode: 0o600 })
   const byMicrosoft = read(`graph://a@acme.com?tenant=t&client=c&secret=file:${secret}`).address
-  assert.ok(byMicrosoft.protocol === 'https' && 'oauth' in byMicrosoft.account)
-  assert.deepEqual(byMicrosoft.account.oauth.grant, { kind: 'secret', secret: 'the-value' })
-  assert.equal(byMicrosoft.account.oauth.scope, 'https://graph.microsoft.com/.default')
+  assert.ok(byMicrosoft.protocol === 'https')
+  assert.deepEqual(byMicrosoft.oauth?.grant, { kind: 'secret', secret: 'the-value' })
+  assert.equal(byMicrosoft.oauth?.scope, 'https://graph.microsoft.com/.default')
   const byGoogle = read(`smtp://a%40acme.com@smtp.gmail.com?oauth=google&key=file:${key}`).address
   assert.ok(byGoogle.protocol === 'smtp' && byGoogle.credentials !== null && 'oauth' in byGoogle.credentials)
   assert.deepEqual(byGoogle.credentials.oauth, {
@@ -120,9 +124,9 @@ test('a certificate: one that has expired is a fault, a key without one is for o
   const certificate = make('good', '9')
   const grantOf = (file: string) => {
     const { address } = read(`graph://a@acme.com?tenant=t&client=c&key=file:${join(folder, file)}`)
-    assert.ok(address.protocol === 'https' && 'oauth' in address.account)
-    const { grant } = address.account.oauth
-    assert.ok(grant.kind === 'key')
+    assert.ok(address.protocol === 'https')
+    const grant = address.oauth?.grant
+    assert.ok(grant?.kind === 'key')
     return grant.certificate
   }
   assert.equal(grantOf('good.pem'), certificate)
@@ -139,8 +143,9 @@ test('mail APIs: account, endpoint and bounds of each', () => {
   assert.deepEqual(read('ses://AK:s%2Fcret+1@eu-west-1?set=main').address, {
     protocol: 'https',
     endpoint: 'https://email.eu-west-1.amazonaws.com',
+    service: findApiService('ses'),
+    oauth: null,
     account: {
-      provider: 'ses',
       region: 'eu-west-1',
       keyId: 'AK',
       secret: 's/cret+1',
@@ -150,20 +155,18 @@ test('mail APIs: account, endpoint and bounds of each', () => {
   })
   const resend = read('resend://re_1@api.resend.com')
   assert.deepEqual(resend.address.protocol === 'https' && resend.address.account, {
-    provider: 'resend',
     key: 're_1',
   })
   assert.deepEqual([resend.rate, resend.takesReserved], [2, false])
   const postmark = read('postmark://tk@api.postmarkapp.com?stream=outbound-2&reserved=send')
   assert.deepEqual(postmark.address.protocol === 'https' && postmark.address.account, {
-    provider: 'postmark',
     token: 'tk',
     stream: 'outbound-2',
   })
   assert.equal(postmark.takesReserved, true)
   const sovereign = read('graph://a@acme.us?tenant=t&client=c&secret=s&endpoint=https://graph.microsoft.us')
-  assert.ok(sovereign.address.protocol === 'https' && 'oauth' in sovereign.address.account)
-  assert.equal(sovereign.address.account.oauth.scope, 'https://graph.microsoft.us/.default')
+  assert.ok(sovereign.address.protocol === 'https')
+  assert.equal(sovereign.address.oauth?.scope, 'https://graph.microsoft.us/.default')
   assert.deepEqual([sovereign.connectionsMax, sovereign.rate], [3, 0.5])
 })
 
@@ -209,8 +212,8 @@ test('what is written as faults advise is read as it is, with every character', 
     const smtp = readOne(`smtp://${text}:${text}@mx.acme.com`)
     assert.deepEqual(smtp?.protocol === 'smtp' && smtp.credentials, { user: expected, pass: expected })
     const api = readOne(`resend://${text}@api.resend.com`)
-    assert.ok(api?.protocol === 'https' && api.account.provider === 'resend')
-    assert.equal(api.account.key, expected)
+    assert.ok(api?.protocol === 'https')
+    assert.deepEqual(api.account, { key: expected })
     const microsoft = readOne(`${mailbox}?oauth=microsoft&tenant=acme.com&client=${text}&secret=s`)
     assert.ok(microsoft?.protocol === 'smtp' && microsoft.credentials !== null)
     assert.ok('oauth' in microsoft.credentials)

@@ -3,11 +3,19 @@
  * fault repeats any of it, since it may hold a password.
  */
 import { readFileSync } from 'node:fs'
-import type { RelayAddress } from '../delivery/relay/relay-address.ts'
+import type { ApiAddress, RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
 import { isLoopback } from '../domain/client-network.ts'
-import { findProvider, type RelayProvider, relayProviders } from '../domain/delivery/relay-provider.ts'
-import type { ApiAccount } from '../services/mail-api.ts'
+import type { ApiService, Bounds, ServiceUrl } from '../services/service.ts'
+import {
+  type ApiMailService,
+  apiServices,
+  findSmtpService,
+  findSmtpServiceByName,
+  referringServices,
+  type SmtpMailService,
+  tokenServices,
+} from '../services/services.ts'
 import { greetingForm, toGreetingName } from './greeting.ts'
 import { isSafeUrl } from './listeners.ts'
 import { decodePercent, urlEscapes } from './reader.ts'
@@ -24,67 +32,36 @@ export type ParsedRelay = {
   readonly takesReserved: boolean
 }
 
-type Bounds = Pick<ParsedRelay, 'connectionsMax' | 'rate'>
-const noBounds: Bounds = { connectionsMax: null, rate: null }
-
 type Scheme = {
   readonly options: readonly string[]
   /** The URL without options, as faults show it. */
   readonly example: string
-  readonly bounds?: Bounds
-  readonly read: (given: RelayUrl) => RelayAddress | null
+  readonly read: (given: RelayUrl) => Read | null
 }
+
+/** An address, and the bounds of its service; null without any. */
+type Read = { readonly address: RelayAddress; readonly bounds: Bounds | null }
 
 const example = 'smtp://user:password@host:587 or smtps://host'
 
-/** Microsoft's limits for a mailbox. */
-const microsoftBounds: Bounds = { connectionsMax: 3, rate: 0.5 }
-
 const smtpOptions = ['envelope', 'name', 'provider', ...oauthOptions]
 
-const schemes: Readonly<Record<string, Scheme>> = {
-  smtp: { options: ['tls', ...smtpOptions], example, read: readSmtp },
-  smtps: { options: smtpOptions, example, read: readSmtp },
-  graph: {
-    options: ['endpoint', ...oauthOptions],
-    example: 'graph://mailbox@acme.com?tenant=T&client=ID&secret=file:PATH',
-    bounds: microsoftBounds,
-    read: (given) => readMailbox(given, 'graph', 'https://graph.microsoft.com'),
-  },
-  gmail: {
-    options: ['endpoint', ...oauthOptions],
-    example: 'gmail://mailbox@acme.com?key=file:PATH',
-    read: (given) => readMailbox(given, 'gmail', 'https://gmail.googleapis.com'),
-  },
-  ses: {
-    options: ['endpoint', 'set', 'envelope'],
-    example: 'ses://KEYID:SECRET@eu-west-1',
-    read: readSes,
-  },
-  resend: {
-    options: ['endpoint'],
-    example: 'resend://KEY@api.resend.com',
-    bounds: { connectionsMax: null, rate: 2 },
-    read: (given) => readKey(given, 'https://api.resend.com', (key) => ({ provider: 'resend', key })),
-  },
-  postmark: {
-    options: ['endpoint', 'stream'],
-    example: 'postmark://TOKEN@api.postmarkapp.com',
-    read: (given) =>
-      readKey(given, 'https://api.postmarkapp.com', (token) => ({
-        provider: 'postmark',
-        token,
-        stream: given.option('stream') ?? 'outbound',
-      })),
-  },
-}
+const apiSchemes = apiServices.map((service): [string, Scheme] => {
+  const { api, name } = service
+  const options = ['endpoint', ...api.options, ...(api.tokenScope === undefined ? [] : oauthOptions)]
+  return [api.scheme ?? name, { options, example: api.example, read: (given) => readApi(given, service) }]
+})
+
+const schemes: ReadonlyMap<string, Scheme> = new Map([
+  ['smtp', { options: ['tls', ...smtpOptions], example, read: readSmtp }],
+  ['smtps', { options: smtpOptions, example, read: readSmtp }],
+  ...apiSchemes,
+])
 
 const commonOptions = ['connections', 'rate', 'reserved', 'ca']
 
-function findScheme(entry: string): Scheme | null {
-  const name = entry.slice(0, Math.max(entry.indexOf(':'), 0))
-  return Object.hasOwn(schemes, name) ? (schemes[name] ?? null) : null
-}
+const findScheme = (entry: string): Scheme | null =>
+  schemes.get(entry.slice(0, Math.max(entry.indexOf(':'), 0))) ?? null
 
 export const isRelayUrl = (entry: string): boolean => findScheme(entry) !== null
 
@@ -102,8 +79,8 @@ export function parseRelayUrl(entry: string): { relay: ParsedRelay | null; fault
   const fault = (text: string) => void faults.push(text)
   const options = readOptions(url.search, [...commonOptions, ...scheme.options], fault)
   const given: RelayUrl = { url, option: (name) => options.get(name) ?? null, fault }
-  const address = scheme.read(given)
-  const relay = address === null ? null : { ...readCommon(given, scheme, address), address }
+  const read = scheme.read(given)
+  const relay = read === null ? null : { ...readCommon(given, read), address: read.address }
   return { relay: faults.length === 0 ? relay : null, faults }
 }
 
@@ -130,9 +107,7 @@ function readOptions(
   return new Map(pairs)
 }
 
-function readCommon({ option, fault }: RelayUrl, { bounds: own }: Scheme, address: RelayAddress) {
-  const isMicrosoft = option('oauth') === 'microsoft'
-  const bounds = isMicrosoft ? microsoftBounds : (own ?? noBounds)
+function readCommon({ option, fault }: RelayUrl, { address, bounds }: Read) {
   const connections = option('connections')
   if (connections !== null && !/^[1-9]\d{0,9}$/.test(connections))
     fault('connections is a whole number above 0')
@@ -140,8 +115,8 @@ function readCommon({ option, fault }: RelayUrl, { bounds: own }: Scheme, addres
   if (reserved !== null && reserved !== 'send') fault('reserved is send, or left out')
   const host = address.protocol === 'smtp' ? address.host : new URL(address.endpoint).hostname
   return {
-    connectionsMax: connections === null ? bounds.connectionsMax : Number(connections),
-    rate: readRate(option('rate'), fault) ?? bounds.rate,
+    connectionsMax: connections === null ? (bounds?.connectionsMax ?? null) : Number(connections),
+    rate: readRate(option('rate'), fault) ?? bounds?.rate ?? null,
     takesReserved: reserved === 'send' || isLoopback(host),
   }
 }
@@ -154,22 +129,23 @@ function readRate(text: string | null, fault: RelayUrl['fault']): number | null 
   return Number(match?.[1]) / (match?.[2] === undefined ? 1 : 60)
 }
 
-function readSmtp(given: RelayUrl): SmtpAddress {
-  const { url, option } = given
+function readSmtp(given: RelayUrl): Read {
+  const { url } = given
   const tls = readTls(given)
   const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  const isMicrosoft = host === 'smtp.office365.com' || option('oauth') === 'microsoft'
-  return {
+  const service = readService(given, host)
+  const address: SmtpAddress = {
     protocol: 'smtp',
     host,
     port: url.port === '' ? (tls === 'implicit' ? 465 : 587) : Number(url.port),
     tls,
     credentials: readCredentials(given),
     greetingName: readName(given),
-    keepsSender: readKeepsSender(given, isMicrosoft),
-    provider: readProvider(given, host),
+    keepsSender: readKeepsSender(given, service?.smtp.keepsSender),
+    service,
     ...readCa(given),
   }
+  return { address, bounds: service?.smtp.bounds ?? null }
 }
 
 function readName({ option, fault }: RelayUrl): string | null {
@@ -179,19 +155,20 @@ function readName({ option, fault }: RelayUrl): string | null {
   return name
 }
 
-/** Microsoft 365 refuses any sender but the mailbox that signed in. */
-function readKeepsSender({ option, fault }: RelayUrl, usual: boolean): boolean {
+function readKeepsSender({ option, fault }: RelayUrl, usual = false): boolean {
   const envelope = option('envelope')
   if (envelope !== null && envelope !== 'plain') fault('envelope is plain, or left out')
   return usual || envelope === 'plain'
 }
 
-function readProvider({ option, fault }: RelayUrl, host: string): RelayProvider | null {
+/** By its host, or as the URL says: a relay may have another name, or a proxy in front. */
+function readService({ option, fault }: RelayUrl, host: string): SmtpMailService | null {
   const given = option('provider')
-  if (given === null) return findProvider(host)
-  const provider = relayProviders.find((name) => name === given)
-  if (provider === undefined) fault(`provider is one of ${relayProviders.join(', ')}, or left out`)
-  return provider ?? null
+  if (given === null) return findSmtpService(host) ?? findSmtpServiceByName(option('oauth'))
+  const service = referringServices.find(({ name }) => name === given)
+  if (service === undefined)
+    fault(`provider is one of ${referringServices.map(({ name }) => name).join(', ')}, or left out`)
+  return service ?? null
 }
 
 function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
@@ -206,71 +183,70 @@ function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
 
 function readCredentials(given: RelayUrl): SmtpAddress['credentials'] {
   const { url, option, fault } = given
-  const [user, pass] = [decodePercent(url.username), decodePercent(url.password)]
+  const { user, password: pass } = readUser(url)
   if (option('oauth') !== null) {
     if (pass !== '') fault('with oauth, leave the password out of the URL')
     if (user === '') fault('with oauth, the user is the mailbox: smtp://mailbox%40acme.com@host?oauth=…')
     const oauth = readOAuth(given, {
       mailbox: user,
-      scopes: { microsoft: 'https://outlook.office365.com/.default', google: 'https://mail.google.com/' },
+      usual: null,
+      toScope: (service) => service?.tokens.smtpScope ?? null,
     })
     return oauth === null ? null : { user, oauth }
   }
   const stray = oauthOptions.find((name) => option(name) !== null)
-  if (stray !== undefined) fault(`${stray} needs oauth=microsoft, oauth=google or oauth=https://…`)
+  if (stray !== undefined)
+    fault(`${stray} needs ${tokenServices.map(({ name }) => `oauth=${name}`).join(', ')} or oauth=https://…`)
   if (user === '' && pass === '') return null
   if (user === '' || pass === '') fault('give both user and password, or neither')
   return { user, pass }
 }
 
-function readMailbox(given: RelayUrl, provider: 'graph' | 'gmail', usual: string): RelayAddress | null {
-  const { url, fault } = given
+function readApi(given: RelayUrl, service: ApiMailService): Read | null {
+  const { api } = service
+  const url = newServiceUrl(given, api)
+  const account = api.readAccount(url)
+  const endpoint = readEndpoint(given, api.endpoint.replace('{host}', url.host))
+  const scope = api.tokenScope?.(endpoint)
+  const oauth =
+    scope === undefined
+      ? null
+      : readOAuth(given, { mailbox: toMailbox(given.url), usual: service.name, toScope: () => scope })
+  if (scope !== undefined && oauth === null) return null
+  const address: ApiAddress = { protocol: 'https', service, account, oauth, endpoint, ...readCa(given) }
+  return { address, bounds: api.bounds ?? null }
+}
+
+const newServiceUrl = (given: RelayUrl, api: ApiService): ServiceUrl => ({
+  host: given.url.hostname,
+  option: given.option,
+  fault: given.fault,
+  key: () => readKey(given, api),
+  mailbox: () => readMailbox(given, api),
+  credentials: () => readUser(given.url),
+  keepsSender: () => readKeepsSender(given),
+})
+
+const readUser = ({ password, username }: URL) => ({
+  user: decodePercent(username),
+  password: decodePercent(password),
+})
+
+function readMailbox({ url, fault }: RelayUrl, { example }: ApiService): string {
   if (url.username === '' || url.password !== '')
-    fault(`write ${schemes[provider]?.example}: the mailbox that sends is the user and host of the URL`)
-  const mailbox = `${decodePercent(url.username)}@${url.hostname}`
-  const endpoint = readEndpoint(given, usual)
-  const scopes = {
-    microsoft: `${endpoint}/.default`,
-    google: 'https://www.googleapis.com/auth/gmail.send',
-  }
-  const usualOAuth = provider === 'graph' ? 'microsoft' : 'google'
-  const oauth = readOAuth(given, { mailbox, scopes, usual: usualOAuth })
-  if (oauth === null) return null
-  return { protocol: 'https', endpoint, account: { provider, mailbox, oauth }, ...readCa(given) }
+    fault(`write ${example}: the mailbox that sends is the user and host of the URL`)
+  return toMailbox(url)
 }
 
-function readSes(given: RelayUrl): RelayAddress {
-  const { url, option, fault } = given
-  const region = url.hostname
-  if (url.username === '' || url.password === '' || !/^[a-z]{2}(-[a-z]+)+-\d$/.test(region))
-    fault(`write ${schemes.ses?.example}: access key id, secret access key and region`)
-  const account: ApiAccount = {
-    provider: 'ses',
-    region,
-    keyId: decodePercent(url.username),
-    secret: decodePercent(url.password),
-    configurationSet: option('set'),
-    keepsSender: readKeepsSender(given, false),
-  }
-  const endpoint = readEndpoint(given, `https://email.${region}.amazonaws.com`)
-  return { protocol: 'https', endpoint, account, ...readCa(given) }
-}
+const toMailbox = ({ hostname, username }: URL): string => `${decodePercent(username)}@${hostname}`
 
-function readKey(given: RelayUrl, usual: string, toAccount: (key: string) => ApiAccount): RelayAddress {
-  const { url, fault } = given
-  const scheme = url.protocol.slice(0, -1)
-  const isUsual = `https://${url.host}` === usual
-  if (url.username === '' || url.password !== '' || !isUsual)
-    fault(`write ${schemes[scheme]?.example}: the key is the user of the URL`)
+function readKey({ url, fault }: RelayUrl, { endpoint, example }: ApiService): string {
+  if (url.username === '' || url.password !== '' || `https://${url.host}` !== endpoint)
+    fault(`write ${example}: the key is the user of the URL`)
   const key = readGivenSecret(decodePercent(url.username), 'the key', fault)
   if (/[^\x20-\x7e]/.test(key))
     fault('the key has a character that is no part of any key: copy it again, without invisible characters')
-  return {
-    protocol: 'https',
-    endpoint: readEndpoint(given, usual),
-    account: toAccount(key),
-    ...readCa(given),
-  }
+  return key
 }
 
 /** An origin. */
@@ -279,7 +255,7 @@ function readEndpoint({ option, fault }: RelayUrl, usual: string): string {
   if (given === null) return usual
   const url = URL.parse(given)
   if (url === null || url.origin !== given.replace(/\/$/, '') || !isSafeUrl(url)) {
-    fault('endpoint is an https origin, such as https://graph.microsoft.us')
+    fault('endpoint is an https origin, such as https://api.example.com')
     return usual
   }
   return url.origin

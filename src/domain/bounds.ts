@@ -84,7 +84,7 @@ export const suppressionsMax = 5000
 export const operatorBodyBytesMax = 64 * 1024
 /** Bytes of a mail report that are read. */
 export const reportMax = 512 * 1024
-/** Bytes of a call by which a mail provider reports. SendGrid sends 768 KB at most. */
+/** Bytes of a call by which a mail service reports: the largest batch of those known has 768 KB. */
 export const providerCallMax = 1024 * 1024
 /** Characters of a report that an operator gives, as JSON: the beginning, which has its fields. */
 export const reportTextMax = 60_000

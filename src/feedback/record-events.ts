@@ -1,9 +1,9 @@
 /** The events of one webhook call: finds the emails that they name, and records what they say. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { FeedbackProvider } from '../domain/delivery/feedback.ts'
 import { findReferences } from '../domain/delivery/reference.ts'
 import { toFields } from '../domain/feedback/json-fields.ts'
-import { eventReaders } from './providers/providers.ts'
+import type { EventService } from '../services/services.ts'
+import { toReport } from './event-report.ts'
 import { matchReport, type ReportDeps, type ReportResult, recordReport } from './record-report.ts'
 
 /** How many events had each result. `ignored`: they say nothing of a delivery. */
@@ -19,7 +19,7 @@ const reportsAtOnce = 20
  */
 export async function recordEvents(
   deps: ReportDeps,
-  source: FeedbackProvider,
+  { events: { read }, name: source }: EventService,
   body: unknown,
 ): Promise<EventResults> {
   const results: Partial<Record<keyof EventResults, number>> = {}
@@ -29,14 +29,14 @@ export async function recordEvents(
   }
   let reports = 0
   for (const event of events) {
-    const report = eventReaders[source](toFields(event))
-    if (report === null) {
+    const described = read(toFields(event))
+    if (described === null) {
       count('ignored')
       continue
     }
     if (++reports % reportsAtOnce === 0) await nextTurn()
     const references = findReferences(JSON.stringify(event))
-    const match = await matchReport(deps.store, { ...report, form: 'fields', references })
+    const match = await matchReport(deps.store, { ...toReport(described), form: 'fields', references })
     count((await recordReport(deps, match, source)).kind)
   }
   return results

@@ -68,7 +68,7 @@ const replyCode = /(?<![\w.#=/+-])[45][0-57]\d(?![\w.])/
 const enhancedCode = /(?<![\w./])[45]\.\d{1,3}\.\d{1,3}(?!\.?\d)/
 
 /**
- * A text with the codes of the reply that it quotes: `host mx.acme.test said: 550 5.1.1 …`, and of SES
+ * A text with the codes of the reply that it quotes: `host mx.acme.test said: 550 5.1.1 …`, or
  * `5.1.0 - Unknown address error 550-'5.2.2 …'`, where the code after 550 is the receiver's.
  */
 export function readSaid(text: string): Said {
@@ -83,7 +83,7 @@ export function readSaid(text: string): Said {
 
 export const findEnhanced = (text: string): string | null => enhancedCode.exec(text)?.[0] ?? null
 
-/** SendGrid writes `expired` when it has given up. */
+/** Some services write `expired` when they have given up. */
 const actions: ReadonlyMap<string, Action> = new Map([
   ['failed', 'failed'],
   ['expired', 'failed'],

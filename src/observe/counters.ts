@@ -4,11 +4,12 @@
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
-import { feedbackKinds, feedbackProviders, feedbackSources } from '../domain/delivery/feedback.ts'
+import { feedbackKinds } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
+import { eventServices, feedbackSources } from '../services/services.ts'
 import {
   type AttemptRecorded,
   linkResults,
@@ -174,7 +175,7 @@ function startRequests({ languages, requests, requestSeconds, linkViews, signIns
 
 function startDelivery(all: Instruments): void {
   const { callsRefused, ended, feedback, feedbackUnmatched, webhooks } = all
-  for (const source of feedbackProviders) callsRefused.inc({ source }, 0)
+  for (const { name: source } of eventServices) callsRefused.inc({ source }, 0)
   for (const result of [...webhookOutcomes, 'lost']) webhooks.inc({ result }, 0)
   for (const source of feedbackSources) {
     feedbackUnmatched.inc({ source }, 0)

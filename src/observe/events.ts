@@ -5,7 +5,7 @@
  */
 
 import type { FailureCause } from '../domain/delivery/failure-cause.ts'
-import type { FeedbackKind, FeedbackProvider, FeedbackSource } from '../domain/delivery/feedback.ts'
+import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import { type HookSystemName, hookSystemNames } from '../domain/hooks/hook-settings.ts'
@@ -157,7 +157,7 @@ export type PosternEvent =
   /** A call to the feedback listener did not prove itself. */
   | {
       readonly kind: 'provider_call_refused'
-      readonly provider: FeedbackProvider
+      readonly provider: string
       readonly requestId: string
     }
   /** A worker asked for due mail, and got this many emails. */

@@ -3,32 +3,6 @@ import type { Senders } from '../domain/delivery/envelope.ts'
 import type { ApiError, FailureKind, HttpAnswer } from '../domain/delivery/http-answer.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
-import type { OAuthClient } from './oauth-client.ts'
-
-/** The account by which a relay's API is used. */
-export type ApiAccount =
-  /** The mailbox sends; the URL's user and host. */
-  | { readonly provider: 'graph' | 'gmail'; readonly mailbox: string; readonly oauth: OAuthClient }
-  | {
-      readonly provider: 'ses'
-      readonly region: string
-      readonly keyId: string
-      readonly secret: string
-      readonly configurationSet: string | null
-      /** As for SMTP servers. */
-      readonly keepsSender: boolean
-    }
-  | { readonly provider: 'resend'; readonly key: string }
-  | { readonly provider: 'postmark'; readonly token: string; readonly stream: string }
-
-export type ApiAddress = {
-  readonly protocol: 'https'
-  readonly account: ApiAccount
-  /** The origin of the API: https, or http on loopback. */
-  readonly endpoint: string
-  /** Certificate authorities in PEM, in place of those that Node trusts. */
-  readonly ca?: string
-}
 
 /** One email to one recipient: the bytes of the message, and its parts for an API that composes it. */
 export type ApiMessage = Senders & {
@@ -87,3 +61,12 @@ export function readText(value: unknown, ...path: readonly string[]): string {
   }
   return typeof part === 'string' || typeof part === 'number' ? String(part) : ''
 }
+
+/** A sender as the JSON of a mail API holds it: `"Acme, Inc." <auth@acme.com>`, in Unicode. */
+export const formatMailbox = ({
+  name,
+  address,
+}: {
+  readonly name: string
+  readonly address: string
+}): string => `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`

@@ -1,18 +1,53 @@
-/** Amazon SES v2, `SendEmail` with a whole message in base64, signed by SigV4. */
+/**
+ * Amazon SES: SMTP, and `SendEmail` of API v2 with a whole message in base64, signed by SigV4
+ * (docs.aws.amazon.com/ses).
+ */
 import { chooseEnvelopeSender } from '../domain/delivery/envelope.ts'
 import type { HttpAnswer } from '../domain/delivery/http-answer.ts'
-import { type ApiAccount, json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'
+import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
+import { json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'
+import type { ApiService, MailService } from './service.ts'
 import { signRequest } from './sigv4.ts'
 
-type Ses = Extract<ApiAccount, { provider: 'ses' }>
+type Account = {
+  readonly region: string
+  readonly keyId: string
+  readonly secret: string
+  readonly configurationSet: string | null
+  /** As for SMTP servers. */
+  readonly keepsSender: boolean
+}
+
+const traits: RelayTraits = { rewrites: 'dates', envelope: 'relay', include: null }
+
+const example = 'ses://KEYID:SECRET@eu-west-1'
+
+const api: ApiService<Account> = {
+  example,
+  options: ['set', 'envelope'],
+  traits,
+  endpoint: 'https://email.{host}.amazonaws.com',
+  readAccount(url) {
+    const wrong = `write ${example}: access key id, secret access key and region`
+    const { user, password } = url.credentials()
+    if (user === '' || password === '' || !/^[a-z]{2}(-[a-z]+)+-\d$/.test(url.host)) url.fault(wrong)
+    return {
+      region: url.host,
+      keyId: user,
+      secret: password,
+      configurationSet: url.option('set'),
+      keepsSender: url.keepsSender(),
+    }
+  },
+  open: newApi,
+}
 
 const path = '/v2/email/outbound-emails'
 
 /** An address that nobody can have verified. */
 const unverified = 'invalid@invalid'
 
-/** @param host the host of the requests, which is signed */
-export const newSes = ({ configurationSet, keepsSender, ...key }: Ses, host: string): MailApi => {
+function newApi({ configurationSet, keepsSender, ...key }: Account, host: string): MailApi {
   const newRequest = (value: object, { nowMs }: Signing) => {
     const body = toJson(value)
     const signed = signRequest({ ...key, service: 'ses' }, { host, path, body, nowMs }, json)
@@ -56,4 +91,18 @@ function readError({ headers, json: body }: HttpAnswer) {
   const given = headers['x-amzn-errortype'] ?? readText(body, '__type')
   const [code = ''] = (given.split('#').at(-1) ?? '').split(':')
   return { code, text: readText(body, 'message') || readText(body, 'Message') }
+}
+
+export const ses: MailService = {
+  name: 'ses',
+  title: 'Amazon SES',
+  smtp: { hosts: [/^email-smtp\.[a-z0-9-]+\.amazonaws\.com$/], traits },
+  api,
+  advice: [
+    [/SignatureDoesNotMatch|InvalidSignature/, 'the secret access key is wrong'],
+    [/InvalidClientTokenId|UnrecognizedClient/, 'there is no such access key id, or it is turned off'],
+    [/AccessDenied/, 'the key lacks the permission ses:SendEmail'],
+    [/(signature|Signature).*expired|RequestTimeTooSkewed/, 'check the clock of this machine'],
+    [/AccountSuspended|SendingPaused/, 'the provider has suspended the account: see its console'],
+  ],
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findReferences } from '../../src/domain/delivery/reference.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { findSmtpServiceByName } from '../../src/services/services.ts'
 import { relayTo, startTestService, type TestOptions, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import type { Scope } from '../support/temporary.ts'
@@ -64,7 +65,11 @@ test('a provider gets the reference in its own header, in front of the message; 
     brevo: /^X-Mailin-custom: (\S+)\r?\nFrom: /,
   } as const
   for (const provider of ['postmark', 'sendgrid', 'brevo'] as const) {
-    const { ids, mail, messages, service } = await sendTwo(t, {}, { provider })
+    const { ids, mail, messages, service } = await sendTwo(
+      t,
+      {},
+      { service: findSmtpServiceByName(provider) },
+    )
     const references = ids.map((id) => service.store.makeReference(id as never))
     const shown = messages.map((message) => headers[provider].exec(message)?.[1])
     assert.deepEqual(shown.sort(), references.toSorted(), provider)

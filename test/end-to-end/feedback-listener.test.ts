@@ -1,7 +1,6 @@
 /** Webhooks of mail providers, from the call to the record of the email. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { type FeedbackProvider, feedbackProviders } from '../../src/domain/delivery/feedback.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
@@ -10,6 +9,8 @@ import { close, listen } from '../../src/web/http/listener.ts'
 import type { Headers } from '../support/hooks.ts'
 import {
   basicHeader,
+  type Caller,
+  callers,
   newSecrets,
   prove,
   readKeys,
@@ -51,7 +52,7 @@ const post = async (
 }
 
 /** A call as the provider makes it. */
-function call(provider: FeedbackProvider, body: unknown, at = service.urls.feedback) {
+function call(provider: Caller, body: unknown, at = service.urls.feedback) {
   const { headers, text } = signCall(provider, secrets, { body, atMs: store.now() })
   return post(provider, text, headers, at)
 }
@@ -65,7 +66,7 @@ const show = async (id: EmailId) => {
 const findSuppression = async (to: string) =>
   (await store.findSuppressions(store.nameRecipient(to as EmailAddress)))[0] ?? null
 
-const gone: Readonly<Record<FeedbackProvider, string>> = {
+const gone: Readonly<Record<Caller, string>> = {
   postmark: 'bounce',
   resend: 'bounce-suppressed',
   sendgrid: 'bounce',
@@ -73,7 +74,7 @@ const gone: Readonly<Record<FeedbackProvider, string>> = {
   brevo: 'hard-bounce-gone',
   generic: 'bounced',
 }
-const complaints: Readonly<Record<FeedbackProvider, string>> = {
+const complaints: Readonly<Record<Caller, string>> = {
   postmark: 'spam-complaint',
   resend: 'complained',
   sendgrid: 'spamreport',
@@ -81,7 +82,7 @@ const complaints: Readonly<Record<FeedbackProvider, string>> = {
   brevo: 'spam',
   generic: 'complained',
 }
-const confirmations: Readonly<Record<FeedbackProvider, string>> = {
+const confirmations: Readonly<Record<Caller, string>> = {
   postmark: 'delivery',
   resend: 'delivered',
   sendgrid: 'delivered',
@@ -90,7 +91,7 @@ const confirmations: Readonly<Record<FeedbackProvider, string>> = {
   generic: 'confirmed',
 }
 
-for (const provider of feedbackProviders)
+for (const provider of callers)
   test(`${provider}: a delivery, a bounce and a complaint are in the record, and suppress as they should`, async () => {
     const email = await deliver(`${provider}@example.com`)
     const { id, to } = email
@@ -185,7 +186,7 @@ test('a stranger gets one answer, whatever is wrong, and nothing is recorded', a
   const email = await deliver('quin@example.com')
   const now = store.now()
   const texts = new Set<string>()
-  for (const provider of feedbackProviders) {
+  for (const provider of callers) {
     const body = readPayload(provider, gone[provider], email)
     const right = signCall(provider, secrets, { body, atMs: now })
     const strangers: [string, Headers][] = [
@@ -286,7 +287,7 @@ test('while the store does not answer, a provider is asked to repeat, and a stra
 
 test('metrics count by source; the log tells each report without an address', async () => {
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
-  for (const provider of feedbackProviders)
+  for (const provider of callers)
     assert.match(
       metrics,
       new RegExp(`postern_feedback_total\\{source="${provider}",kind="confirmed",cause=""\\} [1-9]`),

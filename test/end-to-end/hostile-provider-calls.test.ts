@@ -7,13 +7,21 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
-import { type FeedbackProvider, feedbackProviders } from '../../src/domain/delivery/feedback.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { newFeedbackListener } from '../../src/web/feedback/feedback-listener.ts'
 import { close, listen } from '../../src/web/http/listener.ts'
 import { randomFrom } from '../support/generator.ts'
 import { countStatuses, spoilJson } from '../support/hostile-json.ts'
-import { newSecrets, prove, readKeys, readPayload, signBody, writeKeys } from '../support/provider-calls.ts'
+import {
+  type Caller,
+  callers,
+  newSecrets,
+  prove,
+  readKeys,
+  readPayload,
+  signBody,
+  writeKeys,
+} from '../support/provider-calls.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
@@ -30,12 +38,12 @@ const values = [
   ...[`"${'550 5.1.1 '.repeat(500)}"`, `"${'em_'.repeat(2000)}"`, `"${'<'.repeat(999)}"`],
 ]
 
-const names = (provider: FeedbackProvider): string[] =>
+const names = (provider: Caller): string[] =>
   readdirSync(new URL(`../corpus/provider-calls/${provider}/`, import.meta.url)).map((name) =>
     name.replace('.json', ''),
   )
 
-const post = async (provider: FeedbackProvider, text: string) => {
+const post = async (provider: Caller, text: string) => {
   const headers = prove(provider, secrets, { text, atMs: store.now() })
   const answer = await fetch(`${service.urls.feedback}/feedback/${provider}`, {
     method: 'POST',
@@ -45,7 +53,7 @@ const post = async (provider: FeedbackProvider, text: string) => {
   return { status: answer.status, text: await answer.text() }
 }
 
-for (const [n, provider] of feedbackProviders.entries())
+for (const [n, provider] of callers.entries())
   test(`${provider}: ${bodiesPerProvider} hostile bodies, and no answer of 500`, async (t) => {
     const id = ((await service.post(validBody({ to: `${provider}@acme.test` }))).headers.get('email-id') ??
       '') as EmailId

@@ -6,8 +6,8 @@ import { newAgent, type PostOptions, post } from '../../src/delivery/relay/http/
 import { checkRelay } from '../../src/management/service/check-relay.ts'
 import {
   accepting,
-  accounts,
   describeSubmission,
+  newApiAddress,
   type Provider,
   startApi,
   submit,
@@ -75,19 +75,17 @@ for (const [name, answering, meaning] of [
   ['refuses the client', (_, r) => sendJson(r, 401, { error: 'invalid_client' }), 'relay lasting'],
 ] as [string, Answering | null, string][])
   test(`a token server that ${name}: ${meaning}, and nothing is handed over`, async (t) => {
-    const { asked, config } = await startApi(t, 'graph', (_, response) => accepting.graph(response))
+    const { asked, config, server } = await startApi(t, 'graph', (_, response) => accepting.graph(response))
     const url = answering === null ? 'http://127.0.0.1:1/token' : (await startApiServer(t, answering)).url
-    assert.ok(config.address.protocol === 'https')
-    const address = { ...config.address, account: accounts.graph(url) }
+    const address = newApiAddress('graph', server.url, url)
     assert.equal(describeSubmission(await submit({ ...config, address })), meaning)
     assert.equal(asked.length, 0)
   })
 
 test('a link that expires while the token server is asked ends the email, and is no fault of the relay', async (t) => {
-  const { config } = await startApi(t, 'graph', (_, response) => accepting.graph(response))
+  const { config, server } = await startApi(t, 'graph', (_, response) => accepting.graph(response))
   const mute = await startApiServer(t, () => {})
-  assert.ok(config.address.protocol === 'https')
-  const address = { ...config.address, account: accounts.graph(mute.url) }
+  const address = newApiAddress('graph', server.url, mute.url)
   assert.equal(describeSubmission(await submit({ ...config, address }, 300)), 'expired')
 })
 
@@ -135,8 +133,8 @@ test('what is withheld, or cut for its length, gives its connection up', async (
 
 test('a key that a request cannot carry is the relay’s fault, and leaves no connection counted', async (t) => {
   const { config } = await startApi(t, 'resend', () => {})
-  assert.ok(config.address.protocol === 'https' && config.address.account.provider === 'resend')
-  const account = { ...config.address.account, key: 're_\u200bKEY' }
+  assert.ok(config.address.protocol === 'https')
+  const account = { key: 're_\u200bKEY' }
   const relay = newTestRelay({ ...config, address: { ...config.address, account } })
   assert.equal(describeSubmission(await submitTo(relay)), 'relay lasting')
   assert.deepEqual([relay.connections().connecting, relay.connections().busy], [0, 0])
@@ -195,12 +193,7 @@ test('a link that expires while the connection is opened: the server gets no byt
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   atEnd(t, () => silent.close())
   const { port } = silent.address() as { port: number }
-  const address = {
-    protocol: 'https',
-    account: accounts.resend(''),
-    endpoint: `https://localhost:${port}`,
-    ca: localCa,
-  } as const
+  const address = { ...newApiAddress('resend', `https://localhost:${port}`), ca: localCa }
   const relay = newTestRelay({ ...relayTo(0), address })
   assert.deepEqual(await submitTo(relay, 300), { kind: 'expired' })
   assert.deepEqual(counts, [{ connecting: 1, open: 0, busy: 1 }])

@@ -9,8 +9,8 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { checkRelay } from '../../src/management/service/check-relay.ts'
 import {
   accepting,
-  accounts,
   describeSubmission,
+  newApiAddress,
   type Provider,
   providers,
   startApi,
@@ -143,7 +143,7 @@ test('Resend and Postmark are asked as their own libraries ask', async (t) => {
     headers: [['X-Entity-Ref-ID', 'em_x']],
   } as const
   for (const provider of ['resend', 'postmark'] as const) {
-    const address = { protocol: 'https', account: accounts[provider](''), endpoint: server.url } as const
+    const address = newApiAddress(provider, server.url)
     const relay = newTestRelay({ ...relayTo(0), address })
     atEnd(t, () => relay.close())
     const message = testMessage({ describe: () => ({ ...details }) as never })
@@ -330,7 +330,7 @@ for (const provider of providers)
       hasToken ? /takes the token \(client c…, 60 min left\)$/ : /accepts the credentials$/,
     )
     const { account } = good.config.address as Extract<RelayConfig['address'], { protocol: 'https' }>
-    const [own] = ['key', 'token', 'secret'].flatMap((name) => Reflect.get(account, name) ?? [])
+    const [own] = ['key', 'token', 'secret'].flatMap((name) => Reflect.get(account as object, name) ?? [])
     const said = { name: 'invalid_api_key', ErrorCode: 10, Message: own, message: own }
     const bad = await startApi(t, provider, error(401, said))
     const refused = await checkRelay(bad.config)
@@ -344,8 +344,7 @@ for (const provider of providers)
     assert.match(gone.detail, /ECONNREFUSED.*Nothing is sent through this relay/)
     assert.equal(gone.detail.split('ECONNREFUSED').length, 2, 'said once')
     if (!hasToken) return
-    const address = { ...good.config.address, account: accounts[provider]('http://127.0.0.1:1/token') }
-    const without = await checkRelay({ name: provider, address: address as RelayConfig['address'] })
+    const without = await checkRelay({ name: provider, address: newApiAddress(provider, good.url) })
     assert.equal(without.ok, false)
     assert.match(without.detail, /^no token: the token server: it cannot be reached.*Nothing is sent through/)
   })

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { SigningAlgorithm } from '../../src/domain/delivery/signing-key.ts'
 import { findDkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
 import type { EmailId } from '../../src/domain/id.ts'
+import { findSmtpServiceByName } from '../../src/services/services.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { readTags, verifySignatures } from '../support/dkim.ts'
 import { operator } from '../support/operator.ts'
@@ -92,7 +93,7 @@ test('mail of an app that lost the domain of its sender is neither signed nor se
 })
 
 test('for a relay that sets the Date and the Message-ID, the signature covers neither', async (t) => {
-  const { addKey, send, verify } = await startSigning(t, {}, { provider: 'sendgrid' })
+  const { addKey, send, verify } = await startSigning(t, {}, { service: findSmtpServiceByName('sendgrid') })
   await addKey('e1', 'ed25519')
   const raw = await send()
   assert.match(raw, /^X-SMTPAPI: /, 'the header of the provider is in front of the signature')
@@ -102,7 +103,7 @@ test('for a relay that sets the Date and the Message-ID, the signature covers ne
 })
 
 test('a relay that composes messages itself gets no signature', async (t) => {
-  const { addKey, send } = await startSigning(t, {}, { provider: 'postmark' })
+  const { addKey, send } = await startSigning(t, {}, { service: findSmtpServiceByName('postmark') })
   await addKey('e1', 'ed25519')
   assert.deepEqual(selectors(await send()), [])
 })

@@ -7,14 +7,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { FeedbackProvider } from '../../src/domain/delivery/feedback.ts'
 import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
 import { attachSdk } from '../support/collector.ts'
 import { sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
-import { newSecrets, readPayload, signCall, writeKeys } from '../support/provider-calls.ts'
+import { type Caller, newSecrets, readPayload, signCall, writeKeys } from '../support/provider-calls.ts'
 import { newReader, type Reader } from '../support/reader.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
@@ -230,7 +229,7 @@ async function liveWebhooks(t: TestContext, databaseUrl: string): Promise<Lived>
   const to = recipientOf('delivered')
   const delivered = messages.find((message) => message.includes(to)) ?? ''
   const reference = /^X-Entity-Ref-ID: (\S+)/im.exec(delivered)?.[1] ?? ''
-  const call = async (provider: FeedbackProvider, name: string, secrets = own) => {
+  const call = async (provider: Caller, name: string, secrets = own) => {
     const payload = JSON.stringify(readPayload(provider, name, { reference, to }))
     const body = JSON.parse(payload.replaceAll('https://help.example.com/?token=4711', marked.url))
     const { headers, text } = signCall(provider, secrets, { body, atMs: Date.now() })

@@ -1,30 +1,31 @@
 /** Relays that are mail APIs, at servers of a test. */
+import { parseRelayUrl } from '../../src/config/relay-url.ts'
 import type { RelayConfig } from '../../src/config/relays.ts'
 import type { Submission } from '../../src/delivery/relay/relay.ts'
-import type { ApiAccount } from '../../src/services/mail-api.ts'
 import { type Answering, localCa, sendJson, startApiServer } from './api-server.ts'
 import { newTestRelay } from './service.ts'
 import { testMessage } from './smtp.ts'
 import type { Scope } from './temporary.ts'
 
-const oauth = (tokenUrl: string) => ({
-  ...{ tokenUrl, clientId: 'c', scope: null },
-  grant: { kind: 'secret', secret: 'the-client-secret' } as const,
-})
+export const providers = ['graph', 'gmail', 'ses', 'resend', 'postmark'] as const
+export type Provider = (typeof providers)[number]
 
-export type Provider = ApiAccount['provider']
-export const accounts: { readonly [name in Provider]: (tokenUrl: string) => ApiAccount } = {
-  graph: (url) => ({ provider: 'graph', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
-  gmail: (url) => ({ provider: 'gmail', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
-  ses: () => ({
-    ...{ provider: 'ses', region: 'eu-west-1', keyId: 'AKID', secret: 'the-secret-key' },
-    configurationSet: 'main',
-    keepsSender: false,
-  }),
-  resend: () => ({ provider: 'resend', key: 're_secret_key' }),
-  postmark: () => ({ provider: 'postmark', token: 'postmark-token', stream: 'outbound' }),
+/** By scheme: a URL without the options that all have. */
+const urls: Readonly<Record<Provider, string>> = {
+  graph: 'graph://no-reply@acme.test?client=c&secret=the-client-secret',
+  gmail: 'gmail://no-reply@acme.test?client=c&secret=the-client-secret',
+  ses: 'ses://AKID:the-secret-key@eu-west-1?set=main',
+  resend: 'resend://re_secret_key@api.resend.com?',
+  postmark: 'postmark://postmark-token@api.postmarkapp.com?',
 }
-export const providers = Object.keys(accounts) as Provider[]
+
+/** As the URL of a relay says it, at a server of the test. */
+export function newApiAddress(provider: Provider, endpoint: string, tokenUrl = 'http://127.0.0.1:1/token') {
+  const oauth = provider === 'graph' || provider === 'gmail' ? `&oauth=${tokenUrl}` : ''
+  const { relay, faults } = parseRelayUrl(`${urls[provider]}&endpoint=${endpoint}${oauth}`)
+  if (relay?.address.protocol !== 'https') throw new Error(faults.join('; '))
+  return relay.address
+}
 
 export const accepting: { readonly [name in Provider]: (response: Parameters<Answering>[1]) => void } = {
   graph: (response) => void response.writeHead(202).end(),
@@ -42,12 +43,7 @@ export async function startApi(t: Scope, provider: Provider, answering: Answerin
   const server = await startApiServer(t, answering, { tls })
   const config: RelayConfig = {
     name: provider,
-    address: {
-      protocol: 'https',
-      account: accounts[provider](tokens.url),
-      endpoint: server.url,
-      ...(tls && { ca: localCa }),
-    },
+    address: { ...newApiAddress(provider, server.url, tokens.url), ...(tls && { ca: localCa }) },
     connectionsMax: 5,
     rate: null,
     takesReserved: true,

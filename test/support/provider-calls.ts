@@ -2,16 +2,19 @@
 import { createHmac, generateKeyPairSync, sign as signBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
-import type { FeedbackProvider } from '../../src/domain/delivery/feedback.ts'
-import { type FeedbackKey, parseFeedbackKeys } from '../../src/domain/feedback/feedback-keys.ts'
+import { type EventKey, parseEventKeys } from '../../src/services/event-keys.ts'
 import type { Headers } from './hooks.ts'
+
+/** Services whose calls `test/corpus/provider-calls` has. */
+export const callers = ['postmark', 'resend', 'sendgrid', 'mailgun', 'brevo', 'generic'] as const
+export type Caller = (typeof callers)[number]
 
 const sample = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 const corpus = new URL('../corpus/provider-calls/', import.meta.url)
 
 /** A payload of `test/corpus/provider-calls` about an email. */
 export const readPayload = (
-  provider: FeedbackProvider,
+  provider: Caller,
   name: string,
   { reference, to = 'ada@example.com' }: { readonly reference: string; readonly to?: string },
 ): unknown =>
@@ -39,8 +42,8 @@ export function newSecrets(seed = 1) {
 export const writeKeys = ({ basic, mailgun, resend, sendgridPublic }: Secrets): string =>
   `basic:${basic} resend:whsec_${resend} sendgrid:${sendgridPublic} mailgun:${mailgun}`
 
-export function readKeys(text: string): readonly FeedbackKey[] {
-  const { faults, keys } = parseFeedbackKeys(text)
+export function readKeys(text: string): readonly EventKey[] {
+  const { faults, keys } = parseEventKeys(text)
   if (faults.length > 0) throw new Error(faults.join('; '))
   return keys
 }
@@ -53,7 +56,7 @@ let serial = 0
 
 /** The body as the provider sends it, and the headers that prove it. */
 export function signCall(
-  provider: FeedbackProvider,
+  provider: Caller,
   secrets: Secrets,
   { body, atMs }: { readonly body: unknown; readonly atMs: number },
 ): { readonly headers: Headers; readonly text: string } {
@@ -66,7 +69,7 @@ export function signCall(
 
 /** The headers that prove a text as it is. */
 export function prove(
-  provider: FeedbackProvider,
+  provider: Caller,
   secrets: Secrets,
   { text, atMs }: { readonly text: string; readonly atMs: number },
 ): Headers {

@@ -120,7 +120,7 @@ export const smtpTo = (port: number, more: Partial<SmtpAddress> = {}): SmtpAddre
   credentials: null,
   greetingName: null,
   keepsSender: false,
-  provider: null,
+  service: null,
   ...more,
 })
 

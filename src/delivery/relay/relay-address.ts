@@ -1,41 +1,33 @@
-/** Where a relay is, how to prove who sends, and what it does to a message: an SMTP server or a mail API. */
+/** Where a relay is, how to prove who sends, and how it treats a message: an SMTP server or a mail API. */
 import { plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
-import type { ApiAddress } from '../../services/mail-api.ts'
 import type { OAuthClient } from '../../services/oauth-client.ts'
+import type { ApiMailService } from '../../services/services.ts'
 import type { SmtpAddress } from './smtp/connect.ts'
 
 export type RelayAddress = SmtpAddress | ApiAddress
 
+export type ApiAddress = {
+  readonly protocol: 'https'
+  readonly service: ApiMailService
+  /** Made by `service.api.readAccount`, and understood by `service.api.open`. */
+  readonly account: unknown
+  /** Null for an API that takes no access tokens. */
+  readonly oauth: OAuthClient | null
+  /** The origin of the API: https, or http on loopback. */
+  readonly endpoint: string
+  /** Certificate authorities in PEM, in place of those that Node trusts. */
+  readonly ca?: string
+}
+
 /** The client that gets the tokens of a relay's account; null if it proves itself without tokens. */
 export function findOAuth(address: RelayAddress): OAuthClient | null {
-  const account = address.protocol === 'smtp' ? address.credentials : address.account
-  return account !== null && 'oauth' in account ? account.oauth : null
+  if (address.protocol === 'https') return address.oauth
+  const { credentials } = address
+  return credentials !== null && 'oauth' in credentials ? credentials.oauth : null
 }
 
-const google: RelayTraits = { rewrites: 'dates', envelope: 'bounce', include: '_spf.google.com' }
-const microsoft: RelayTraits = {
-  ...{ rewrites: 'dates', envelope: 'bounce', include: 'spf.protection.outlook.com' },
-}
-const resending: RelayTraits = { rewrites: 'dates', envelope: 'relay', include: null }
-const composing: RelayTraits = { rewrites: 'all', envelope: 'relay', include: null }
-
-const hosts: Readonly<Record<string, RelayTraits>> = {
-  ...{ 'smtp.gmail.com': google, 'smtp-relay.gmail.com': google, 'smtp.office365.com': microsoft },
-}
-
-export function findTraits(address: RelayAddress): RelayTraits {
-  if (address.protocol === 'https') return apiTraits[address.account.provider]
-  const { host, keepsSender, provider } = address
-  if (provider === 'postmark') return composing
-  if (provider !== null || /^email-smtp\.[a-z0-9-]+\.amazonaws\.com$/.test(host)) return resending
-  const traits = Object.hasOwn(hosts, host) ? (hosts[host] ?? plainRelay) : plainRelay
-  return keepsSender ? { ...traits, envelope: 'from' } : traits
-}
-
-const apiTraits: Readonly<Record<ApiAddress['account']['provider'], RelayTraits>> = {
-  gmail: { ...google, envelope: 'from' },
-  graph: { ...microsoft, envelope: 'from' },
-  ses: resending,
-  resend: composing,
-  postmark: composing,
+export function relayTraits(address: RelayAddress): RelayTraits {
+  if (address.protocol === 'https') return address.service.api.traits
+  const traits = address.service?.smtp.traits ?? plainRelay
+  return address.keepsSender && traits.envelope === 'bounce' ? { ...traits, envelope: 'from' } : traits
 }

@@ -53,9 +53,7 @@ const signs: readonly Sign[] = [
   },
 ]
 
-/**
- * Words of Amazon SES, Postmark and Resend, which give no code, or that of what happened to an earlier email.
- */
+/** Words of mail services that give no code, or that of what happened to an earlier email. */
 const ownList = /marked as inactive|suppression list|suppressed sending to/
 
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */
@@ -71,7 +69,7 @@ export function findCause({ code, enhanced, text }: Said, status: string | null 
   if (ownList.test(words)) return 'relay_suppressed'
   if (code === null && codes.length === 0) return 'unknown'
   const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
-  // Microsoft 365 says so of users that it does not know.
+  // The reply of a large mailbox provider for users that it does not know.
   if (best === '5.4.1' && words.includes('access denied')) return 'no_mailbox'
   const byCode = signs.find((sign) => sign.codes.test(best ?? ''))?.cause ?? 'unknown'
   const needsWords = byCode === 'no_mailbox' || (byCode === 'unknown' && isVague(best))

@@ -8,15 +8,13 @@ import type { FailureCause } from './failure-cause.ts'
 import type { Reply } from './reply.ts'
 import type { FinalState } from './states.ts'
 
-/** Those that report by webhooks; `generic` is a program of the operator's own. */
-export const feedbackProviders = ['postmark', 'resend', 'sendgrid', 'mailgun', 'brevo', 'generic'] as const
-export type FeedbackProvider = (typeof feedbackProviders)[number]
+/**
+ * The way by which a report came. `mail`: the bounce listener. `read`: an operator or a program gave it to
+ * `feedback read`. Otherwise the name of the mail service whose webhook it was.
+ */
+export type FeedbackSource = string
 
-/** `mail`: the bounce listener. `read`: an operator or a program gave a report to `feedback read`. */
-export const feedbackSources = ['mail', 'read', ...feedbackProviders] as const
-export type FeedbackSource = (typeof feedbackSources)[number]
-
-/** `confirmed`: a provider delivered the email to the server of its recipient. */
+/** `confirmed`: a mail service delivered the email to the server of its recipient. */
 export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam', 'confirmed'] as const
 export type FeedbackKind = (typeof feedbackKinds)[number]
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { findSmtpService } from '../../services/services.ts'
 import { noReply, type Stage } from './reply.ts'
 import { classifyFailure, parseReply } from './smtp-reply.ts'
 
@@ -7,7 +8,7 @@ const classOf = (stage: Stage, text: string | null, errorCode: string | null = n
   const reply = text === null ? noReply('socket closed') : parseReply(text)
   const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure(
     { stage, reply, errorCode },
-    'mx.acme.test',
+    null,
   )
   const flags = [lasting && 'lasting', slowDown && 'slow', ambiguous && 'ambiguous']
   return [permanent ? 'permanent' : 'transient', scope, ...flags].filter(Boolean).join(' ')
@@ -76,7 +77,7 @@ test('without a reply, a fault of TLS or login is lasting only while connecting'
   }
   assert.equal(classOf('connect', null, 'ESOCKET'), 'transient relay')
   const reply = noReply('self-signed Certificate')
-  assert.equal(classifyFailure({ stage: 'connect', reply, errorCode: 'ESOCKET' }, 'mx').lasting, true)
+  assert.equal(classifyFailure({ stage: 'connect', reply, errorCode: 'ESOCKET' }, null).lasting, true)
 })
 
 test('codes are read from replies of one and of many lines', () => {
@@ -113,6 +114,7 @@ test('of a long reply, only the beginning is read', () => {
 })
 
 test('refusals of our account are the relay’s at the hosts that send them, and the email’s elsewhere', () => {
+  const refusalOf = (host: string) => findSmtpService(host)?.smtp.accountRefusal ?? null
   const refusals: [host: string, reply: string][] = [
     ['smtp.gmail.com', '550 5.4.5 Daily user sending limit exceeded'],
     ['smtp-relay.gmail.com', '550 5.7.1 Daily SMTP relay limit exceeded for customer'],
@@ -121,13 +123,13 @@ test('refusals of our account are the relay’s at the hosts that send them, and
   ]
   for (const [host, text] of refusals) {
     const failure = { stage: 'handed-over', reply: parseReply(text), errorCode: null } as const
-    const own = classifyFailure(failure, host)
+    const own = classifyFailure(failure, refusalOf(host))
     assert.deepEqual([own.scope, own.lasting, own.permanent], ['relay', true, false], text)
-    const other = classifyFailure(failure, 'mx.acme.com')
+    const other = classifyFailure(failure, refusalOf('mx.acme.com'))
     assert.deepEqual([other.scope, other.lasting, other.permanent], ['message', false, true], text)
   }
   const google = { stage: 'envelope', reply: parseReply('550 5.4.5 x'), errorCode: null } as const
-  assert.equal(classifyFailure(google, 'smtp.office365.com').scope, 'message')
+  assert.equal(classifyFailure(google, refusalOf('smtp.office365.com')).scope, 'message')
   const user = { stage: 'envelope', reply: parseReply('550 5.1.1 no such user'), errorCode: null } as const
-  assert.equal(classifyFailure(user, 'smtp.gmail.com').scope, 'message')
+  assert.equal(classifyFailure(user, refusalOf('smtp.gmail.com')).scope, 'message')
 })

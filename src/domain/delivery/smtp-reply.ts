@@ -36,29 +36,14 @@ export type SmtpFailure = {
 // The relay refuses our credentials, or our right to use it.
 const refusesClient = new Set([530, 534, 535, 538])
 
-type AccountRefusal = { readonly codes: readonly string[]; readonly words: readonly string[] }
-
-const google: AccountRefusal = { codes: ['5.4.5'], words: ['Daily SMTP relay limit', 'Daily user sending'] }
-const microsoft: AccountRefusal = {
-  codes: ['5.7.705', '5.7.708'],
-  words: ['SubmissionQuotaExceeded', 'QuotaExceededException'],
-}
-
 /**
- * Refusals that are about our account and not about the email, so that another relay can send it. By host:
- * no other relay is believed, since a receiver's words pass through it.
+ * How a relay refuses our account and not the email, so that another relay can send it: by these codes or
+ * words. Only a known service is believed, since any relay repeats the words of receivers.
  */
-const accountRefusals: Readonly<Record<string, AccountRefusal>> = {
-  'smtp.gmail.com': google,
-  'smtp-relay.gmail.com': google,
-  'smtp.office365.com': microsoft,
-}
+export type AccountRefusal = { readonly codes: readonly string[]; readonly words: readonly string[] }
 
-function refusesAccount({ code, enhanced, text }: Reply, host: string): boolean {
-  const refusal = accountRefusals[host]
-  if (code === null || refusal === undefined) return false
-  return refusal.codes.includes(enhanced ?? '') || refusal.words.some((words) => text.includes(words))
-}
+const matches = ({ codes, words }: AccountRefusal, { code, enhanced, text }: Reply): boolean =>
+  code !== null && (codes.includes(enhanced ?? '') || words.some((each) => text.includes(each)))
 
 /** By these words a relay repeats the reply of a receiver, or of a check of SPF. */
 const quotes = /\bsaid\b|in reply to|\bcall(?:back|out|ed)\b|\bverif|\bresponse\b|\bSPF\b/i
@@ -74,14 +59,15 @@ export const namesGreeting = (text: string): boolean =>
 const refusesGreeting = ({ stage, reply: { code, text } }: SmtpFailure): boolean =>
   stage !== 'handed-over' && code !== null && namesGreeting(text)
 
-/** @param host the relay's name in its URL, in small letters */
-export function classifyFailure(failure: SmtpFailure, host: string): FailureClass {
+/** @param refusal how the relay refuses our account; null if it is no known service */
+export function classifyFailure(failure: SmtpFailure, refusal: AccountRefusal | null): FailureClass {
   const { stage, reply, errorCode, retryAfterMs = null } = failure
   const { code, enhanced, text } = reply
+  const refusesAccount = refusal !== null && matches(refusal, reply)
   const isRelayFault =
     stage === 'connect' ||
     (code !== null && refusesClient.has(code)) ||
-    refusesAccount(reply, host) ||
+    refusesAccount ||
     refusesGreeting(failure)
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
   const tlsOrLogin =
@@ -89,7 +75,7 @@ export function classifyFailure(failure: SmtpFailure, host: string): FailureClas
   return {
     permanent: refused && !isRelayFault,
     scope: isRelayFault ? 'relay' : 'message',
-    lasting: isRelayFault && (refused || tlsOrLogin || refusesAccount(reply, host)),
+    lasting: isRelayFault && (refused || tlsOrLogin || refusesAccount),
     slowDown:
       code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
     retryAfterMs,

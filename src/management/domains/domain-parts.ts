@@ -1,5 +1,5 @@
 /** The facts that the checks of domains need: which resolvers to ask, and how the relays treat mail. */
-import { findTraits, type RelayAddress } from '../../delivery/relay/relay-address.ts'
+import { type RelayAddress, relayTraits } from '../../delivery/relay/relay-address.ts'
 import { ZoneResolver } from '../../dns/zone-resolver.ts'
 import { combineTraits, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { Lookup } from '../../domain/dns/lookup.ts'
@@ -18,5 +18,5 @@ export const findDomainFacts = ({
   readonly relays: readonly { readonly address: RelayAddress }[]
 }): DomainFacts => ({
   newLookup: () => new ZoneResolver({ servers: dnsServers }).lookup,
-  relayTraits: combineTraits(relays.map(({ address }) => findTraits(address))),
+  relayTraits: combineTraits(relays.map(({ address }) => relayTraits(address))),
 })

@@ -1,6 +1,6 @@
 /** One email as operations answer with it: with its attempts, and the suppressions of its recipient. */
 import { type Static, Type } from 'typebox'
-import { feedbackSources } from '../../domain/delivery/feedback.ts'
+import { feedbackSources } from '../../services/services.ts'
 import type { EmailRecord } from '../../store/operator-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { emailFields, iso } from '../resources.ts'

@@ -1,7 +1,7 @@
 /** Shows where reports about emails come in, and how many came. */
 import { Type } from 'typebox'
 import { reportedDays } from '../../domain/bounds.ts'
-import { feedbackProviders, feedbackSources } from '../../domain/delivery/feedback.ts'
+import { eventServices, feedbackSources } from '../../services/services.ts'
 import { ActivityCounts } from '../activity.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -31,7 +31,7 @@ export const showFeedback = operation({
     feedbackListener: orNull(
       Type.String({ description: 'Where the process that answers takes webhooks of mail providers.' }),
     ),
-    providers: Type.Array(Type.Enum([...feedbackProviders]), {
+    providers: Type.Array(Type.Enum(eventServices.map(({ name }) => name)), {
       description: 'Those whose calls it can verify.',
     }),
     sources: Type.Array(closed({ source: Type.Enum([...feedbackSources]), heardAt: time() }), {

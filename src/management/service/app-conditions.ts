@@ -5,10 +5,10 @@
 
 import type { App } from '../../domain/app/app.ts'
 import { formatCount, sumCounts } from '../../domain/counts.ts'
-import { adviseOn } from '../../domain/delivery/relay-advice.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import type { RefusalCode } from '../../domain/request/rejection.ts'
+import { adviseOn } from '../../services/advice.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { failedShare, nameAll } from './condition.ts'
 

@@ -1,8 +1,8 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted } from '../../domain/counts.ts'
-import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { isReply } from '../../domain/delivery/smtp-reply.ts'
 import { dayMs, describeDuration } from '../../domain/duration.ts'
+import { withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
 import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
 

@@ -9,7 +9,7 @@ import { dayMs, describeDuration } from '../../domain/duration.ts'
 import type { HeardSource } from '../../store/feedback-store.ts'
 import type { Condition, Situation } from './condition.ts'
 
-/** Providers warn of 5 % bounces (Amazon SES reviews the account) and of 0.3 % complaints (Gmail). */
+/** Mail services review accounts with 5 % bounces; Gmail asks for less than 0.3 % complaints. */
 const bounces = { min: 20, share: 0.05 }
 const complaints = { min: 3, share: 0.003 }
 

@@ -1,7 +1,6 @@
 /** Checks that reports about emails can reach this service: by mail to bounce addresses, and by webhooks. */
 import type { App } from '../../domain/app/app.ts'
 import { counted } from '../../domain/counts.ts'
-import type { FeedbackProvider } from '../../domain/delivery/feedback.ts'
 import { isBounceBase } from '../../domain/delivery/reference.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -16,7 +15,7 @@ export type BounceSettings = {
   /** Where this process takes webhooks of mail providers; null if it does not. */
   readonly feedbackListener: string | null
   /** Those whose calls can prove themselves there. */
-  readonly feedbackProviders: readonly FeedbackProvider[]
+  readonly feedbackProviders: readonly string[]
 }
 
 /** Apps whose own bounce address gives each of their emails one. */

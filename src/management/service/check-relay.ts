@@ -1,18 +1,17 @@
 /** Checks that a relay answers, and accepts the credentials, a sender and a recipient. Sends no email. */
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
-import { findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
+import { type ApiAddress, findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
 import { newTokens, type SmtpAddress, withGreetingName } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
 import type { App } from '../../domain/app/app.ts'
 import { retryForHours } from '../../domain/bounds.ts'
 import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/delivery/envelope.ts'
-import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { namesGreeting } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import type { ApiAddress } from '../../services/mail-api.ts'
+import { withAdvice } from '../../services/advice.ts'
 import type { Finding } from '../../store/store.ts'
 
 const relayMs = 30_000

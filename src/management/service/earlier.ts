@@ -1,10 +1,10 @@
 /** Finds what was wrong lately and is over: pure, from counts by the minute and from the processes. */
 import { appMinutesKept } from '../../domain/bounds.ts'
 import { counted } from '../../domain/counts.ts'
-import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { isReply } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
+import { withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
 import { type AppConditionKind, appConditions, type Counts } from './app-conditions.ts'
 import { type AttentionKind, nameAll } from './condition.ts'

@@ -5,24 +5,23 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { providerCallMax } from '../../domain/bounds.ts'
-import { type FeedbackProvider, feedbackProviders } from '../../domain/delivery/feedback.ts'
-import type { FeedbackKey } from '../../domain/feedback/feedback-keys.ts'
-import { provesCall, provesMailgun } from '../../domain/feedback/proofs.ts'
 import { nestedDeeper, parseJson } from '../../domain/request/email-request.ts'
 import type { SignedCall } from '../../domain/signatures.ts'
 import { recordEvents } from '../../feedback/record-events.ts'
 import type { ReportDeps } from '../../feedback/record-report.ts'
+import { type EventKey, provesBody, provesCall } from '../../services/event-keys.ts'
+import { type EventService, findEventService } from '../../services/services.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
 export type FeedbackDeps = ReportDeps &
   ListenerDeps & {
     readonly store: ReportDeps['store'] & Pick<Store, 'now'>
-    readonly keys: readonly FeedbackKey[]
+    readonly keys: readonly EventKey[]
     readonly isStopping: () => boolean
   }
 
-type FeedbackRequest = FastifyRequest<{ Params: { readonly provider: string } }>
+type FeedbackRequest = FastifyRequest<{ Params: { readonly service: string } }>
 
 /** Levels of objects and arrays in a body. */
 const nestingMax = 20
@@ -44,18 +43,15 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
     // A stranger keeps no connection, of which there are few.
     if (reply.statusCode >= 400 && reply.statusCode < 500) reply.header('connection', 'close')
   })
-  listener.post<{ Params: { provider: string } }>('/feedback/:provider', (request, reply) =>
+  listener.post<{ Params: { service: string } }>('/feedback/:service', (request, reply) =>
     answerCall(deps, request, reply),
   )
   return listener
 }
 
-const findProvider = (name: string): FeedbackProvider | null =>
-  feedbackProviders.find((provider) => provider === name) ?? null
-
 function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const [path = ''] = request.url.split('?', 1)
-  const isKnown = findProvider(path.replace(/^\/feedback\//, '')) !== null
+  const isKnown = findEventService(path.replace(/^\/feedback\//, '')) !== null
   if (request.method === 'POST' || !isKnown)
     return sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
   reply.header('allow', 'POST')
@@ -67,21 +63,20 @@ async function answerCall(
   request: FeedbackRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const provider = findProvider(request.params.provider)
-  if (provider === null) return refuseOtherRoutes(request, reply)
+  const service = findEventService(request.params.service)
+  if (service === null) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return postpone(reply)
   // Its size is no secret, so it is said before anybody proves anything.
   const bytes = request.body === undefined ? new Uint8Array() : (request.body as Uint8Array | null)
   if (bytes === null) return sendError(reply, 400, tooLarge)
   const headers = request.headers as SignedCall['headers']
-  if (!provesCall[provider]({ headers, body: bytes, nowMs: deps.store.now() }, deps.keys))
-    return refuseStranger(deps, provider, reply)
+  const call = { headers, body: bytes, nowMs: deps.store.now() }
+  if (!provesCall(service.events, call, deps.keys)) return refuseStranger(deps, service, reply)
   const body = isUtf8(bytes) ? parseJson(bytes) : undefined
   if (body === undefined || nestedDeeper(body, nestingMax)) return sendError(reply, 400, notJson)
-  if (provider === 'mailgun' && !provesMailgun(body, deps.keys)) return refuseStranger(deps, provider, reply)
-  const results = await recordEvents(deps, provider, body)
+  if (!provesBody(service.events, body, deps.keys)) return refuseStranger(deps, service, reply)
+  const results = await recordEvents(deps, service, body)
   if (results.waiting !== undefined) return postpone(reply)
-  // Mailgun repeats a call that is answered with anything else than 200, also with 204.
   return sendJson(reply, 200, JSON.stringify({ ok: true, results }))
 }
 
@@ -93,7 +88,7 @@ const notJson = {
 
 function refuseStranger(
   { emit }: FeedbackDeps,
-  provider: FeedbackProvider,
+  { name: provider }: EventService,
   reply: FastifyReply,
 ): FastifyReply {
   emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id })

@@ -13,13 +13,13 @@ import {
 } from '../../../domain/delivery/http-answer.ts'
 import { type FailureClass, noReply } from '../../../domain/delivery/reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'
-import type { ApiAddress, ApiRequest, MailApi, Signing } from '../../../services/mail-api.ts'
+import type { ApiRequest, MailApi, Signing } from '../../../services/mail-api.ts'
 import type { RelayClient } from '../gated-relay.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
+import type { ApiAddress } from '../relay-address.ts'
 import { type Exchange, newAgent, post } from './post.ts'
-import { newMailApi } from './providers.ts'
 
 /** For the token, connecting and TLS together. */
 const openMs = 60_000
@@ -44,16 +44,16 @@ export class ApiClient implements RelayClient {
   #connecting = 0
   #busy = 0
 
-  constructor(name: string, { account, ca, endpoint }: ApiAddress, connectionsMax: number) {
+  constructor(name: string, { account, ca, endpoint, oauth, service }: ApiAddress, connectionsMax: number) {
     this.name = name
     this.#endpoint = new URL(endpoint)
-    this.#api = newMailApi(account, this.#endpoint.host)
+    this.#api = service.api.open(account, this.#endpoint.host)
     this.#agent = newAgent(this.#endpoint, {
       connectionsMax,
       idleMs: this.#api.isIdempotent ? idleMs.idempotent : idleMs.usual,
       ...(ca !== undefined && { ca }),
     })
-    this.#tokens = 'oauth' in account ? new TokenSource(newGrant(account.oauth)) : null
+    this.#tokens = oauth === null ? null : new TokenSource(newGrant(oauth))
   }
 
   connections = () => {

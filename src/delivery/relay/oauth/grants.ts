@@ -97,7 +97,7 @@ async function prove(library: Library, grant: Grant, tokenUrl: string): Promise<
       const { key, certificate } = grant
       return library.PrivateKeyJwt(await importKey(key), {
         [library.modifyAssertion]: (header, payload) => {
-          payload.aud = tokenUrl // Microsoft refuses the issuer
+          payload.aud = tokenUrl // some servers refuse the issuer
           payload.exp = Number(payload.iat) + assertionSeconds
           if (certificate !== null) header['x5t#S256'] = thumbprint(certificate)
         },
@@ -124,7 +124,7 @@ const assertionSeconds = 600
 
 type AssertionOptions = { readonly tokenUrl: string; readonly scope: string | null; readonly nowMs: number }
 
-/** RFC 7523 §2.1, as Google's service accounts sign it. */
+/** RFC 7523 §2.1, as service accounts sign it. */
 function newAssertion(
   { account, mailbox }: Extract<Grant, { kind: 'service_account' }>,
   { tokenUrl, scope, nowMs }: AssertionOptions,

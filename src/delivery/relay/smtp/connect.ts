@@ -11,11 +11,11 @@
  */
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import type { RelayProvider } from '../../../domain/delivery/relay-provider.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { type EmailAddress, readDomain } from '../../../domain/request/email-address.ts'
 import type { OAuthClient } from '../../../services/oauth-client.ts'
+import type { SmtpMailService } from '../../../services/services.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { explain, toAnswer, xoauth2 } from './xoauth2.ts'
@@ -31,7 +31,8 @@ export type SmtpAddress = {
   readonly greetingName: string | null
   /** It insists on a sender that it knows: emails get no bounce address of their own. */
   readonly keepsSender: boolean
-  readonly provider: RelayProvider | null
+  /** Null for any other server. */
+  readonly service: SmtpMailService | null
   /** Certificate authorities in PEM, in place of those that Node trusts. */
   readonly ca?: string
 }

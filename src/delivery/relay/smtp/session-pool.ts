@@ -68,7 +68,7 @@ export class SessionPool implements RelayClient {
       session.onEnd(() => this.#drop(session))
       return session
     }
-    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session, address.host)
+    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session, address)
   }
 
   async #sendOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {

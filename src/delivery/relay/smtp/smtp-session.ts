@@ -8,8 +8,7 @@
  * live link.
  */
 import { chooseEnvelopeSender } from '../../../domain/delivery/envelope.ts'
-import { writeReferenceHeader } from '../../../domain/delivery/relay-provider.ts'
-import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
+import { type FailureClass, noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'
 import type { EmailAddress } from '../../../domain/request/email-address.ts'
@@ -22,12 +21,14 @@ const finalDotMs = 600_000
 /** Hard limit for one submission, for servers that keep a socket alive with a byte now and then. */
 const submissionMs = 900_000
 
-/** @param host the relay's name in its URL */
-export const failed = (failure: SmtpFailure, host: string): Submission => ({
+const classify = (failure: SmtpFailure, { service }: SmtpAddress): FailureClass =>
+  classifyFailure(failure, service?.smtp.accountRefusal ?? null)
+
+export const failed = (failure: SmtpFailure, address: SmtpAddress): Submission => ({
   kind: 'failed',
   reply: failure.reply,
   stage: failure.stage,
-  failureClass: classifyFailure(failure, host),
+  failureClass: classify(failure, address),
 })
 
 const toSource = ({ content }: Message): Source => ({ kind: 'reply', email: content })
@@ -108,7 +109,7 @@ export class SmtpSession {
         const text = await this.#nextReply()
         if (text.startsWith('2')) continue
         const failure = { stage: this.#stage, reply: parseReply(text), errorCode: null }
-        return classifyFailure(failure, this.#address.host).scope === 'relay' ? failure.reply : null
+        return classify(failure, this.#address).scope === 'relay' ? failure.reply : null
       }
       return null
     } catch (error) {
@@ -121,8 +122,9 @@ export class SmtpSession {
   async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     const { socket, extensions } = this.#connection
     this.#requireSilence()
-    const { keepsSender, provider } = this.#address
-    const marks = provider === null ? '' : writeReferenceHeader(provider, message.reference)
+    const { keepsSender, service } = this.#address
+    const header = service?.smtp.referenceHeader?.(message.reference)
+    const marks = header === undefined ? '' : `${header}\r\n`
     const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
     const source = toSource(message)
@@ -152,7 +154,7 @@ export class SmtpSession {
   }
 
   #failed(reply: Reply): Submission {
-    return failed({ stage: this.#stage, reply, errorCode: null }, this.#address.host)
+    return failed({ stage: this.#stage, reply, errorCode: null }, this.#address)
   }
 
   #nextReply(): Promise<string> {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { withAdvice } from '../../../domain/delivery/relay-advice.ts'
+import { explainReason } from '../../../domain/delivery/network-fault.ts'
 import type { DatabaseHost, PostgresAddress } from '../../database-address.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { within } from './deadline.ts'
@@ -44,7 +44,7 @@ async function dial(address: PostgresAddress, host: DatabaseHost, endMs: number)
   } catch (error) {
     socket.destroy()
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StoreUnavailable(`${host.host}:${host.port}: ${withAdvice(reason)}`, { cause: error })
+    throw new StoreUnavailable(`${host.host}:${host.port}: ${explainReason(reason)}`, { cause: error })
   }
 }
 

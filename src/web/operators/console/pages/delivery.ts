@@ -5,7 +5,7 @@
 
 import { queueAgesMs, reportedDays } from '../../../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
-import { nameNetworkFault } from '../../../../domain/delivery/relay-advice.ts'
+import { nameNetworkFault } from '../../../../domain/delivery/network-fault.ts'
 import { captureRelayName } from '../../../../domain/delivery/relay-state.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'

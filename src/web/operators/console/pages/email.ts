@@ -1,10 +1,10 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
 import { formatCount } from '../../../../domain/counts.ts'
 import { findCause } from '../../../../domain/delivery/failure-cause.ts'
-import type { FeedbackSource } from '../../../../domain/delivery/feedback.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
+import { eventServices } from '../../../../services/services.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameEmailType } from '../../email-type-names.ts'
 import { problem } from '../form.ts'
@@ -140,16 +140,12 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
     ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
   ])
 
-const reporters: Readonly<Record<FeedbackSource, string>> = {
-  mail: 'reported by mail',
-  read: 'reported by an operator',
-  postmark: 'reported by Postmark',
-  resend: 'reported by Resend',
-  sendgrid: 'reported by SendGrid',
-  mailgun: 'reported by Mailgun',
-  brevo: 'reported by Brevo',
-  generic: 'reported by a webhook',
-}
+/** By source. */
+const reporters: ReadonlyMap<string, string> = new Map([
+  ['mail', 'mail'],
+  ['read', 'an operator'],
+  ...eventServices.map(({ name, title }) => [name, title] as const),
+])
 
 type Attempt = Detail['trail'][number]
 
@@ -178,7 +174,7 @@ function renderTimeline(email: Detail, pause: Pause, { now, shell }: Visit): Htm
   const attempts = foldUntried(trail).map(({ last, times }) => {
     const { at, outcome, relay, reply, source, ambiguous } = last
     const name = nameOutcome(outcome, shell.hasInbox)
-    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${times > 1 ? html` <span class="soft">the last of ${times} times</span>` : none}${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">${reporters[source]}</span>`}
+    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${times > 1 ? html` <span class="soft">the last of ${times} times</span>` : none}${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">reported by ${reporters.get(source) ?? source}</span>`}
 ${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
   const wait = renderNext(email, now, pause)

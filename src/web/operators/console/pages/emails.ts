@@ -2,11 +2,11 @@
 
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
-import { adviseOn } from '../../../../domain/delivery/relay-advice.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
+import { adviseOn } from '../../../../services/advice.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'

@@ -4,9 +4,9 @@
  */
 import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { slugFrom } from '../../../../domain/app/app.ts'
-import { withAdvice } from '../../../../domain/delivery/relay-advice.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
+import { withAdvice } from '../../../../services/advice.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'

@@ -3,18 +3,20 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { lacking } from '../../../test/support/installed.ts'
+import { lacking } from '../../test/support/installed.ts'
 import {
   basicHeader,
+  type Caller,
+  callers,
   newSecrets,
   prove,
   readKeys,
   signBody,
   writeKeys,
-} from '../../../test/support/provider-calls.ts'
-import { temporaryFolder } from '../../../test/support/temporary.ts'
-import { type FeedbackProvider, feedbackProviders } from '../delivery/feedback.ts'
-import { provesCall, provesMailgun } from './proofs.ts'
+} from '../../test/support/provider-calls.ts'
+import { temporaryFolder } from '../../test/support/temporary.ts'
+import { provesBody, provesCall } from './event-keys.ts'
+import { findEventService } from './services.ts'
 
 const atMs = 1_794_000_000_000
 const secrets = newSecrets(1)
@@ -29,8 +31,11 @@ type Change = {
   readonly by?: string
 }
 
-const proves = (provider: FeedbackProvider, { headers = {}, body = text, nowMs = atMs, by }: Change = {}) =>
-  provesCall[provider](
+const eventsOf = (caller: Caller) => findEventService(caller)?.events ?? assert.fail(caller)
+
+const proves = (provider: Caller, { headers = {}, body = text, nowMs = atMs, by }: Change = {}) =>
+  provesCall(
+    eventsOf(provider),
     { headers: { ...prove(provider, secrets, { text, atMs }), ...headers }, body: Buffer.from(body), nowMs },
     by === undefined ? keys : readKeys(by),
   )
@@ -38,14 +43,20 @@ const proves = (provider: FeedbackProvider, { headers = {}, body = text, nowMs =
 const signed = ['resend', 'sendgrid'] as const
 
 test('every provider proves a call by its own secret, and by no other provider’s', () => {
-  for (const provider of feedbackProviders) {
+  for (const provider of callers) {
     assert.ok(proves(provider), provider)
     assert.ok(!proves(provider, { by: writeKeys(others) }), provider)
-    assert.ok(!provesCall[provider]({ headers: {}, body: Buffer.from(text), nowMs: atMs }, keys), provider)
-    assert.ok(!provesCall[provider]({ headers: {}, body: Buffer.from(text), nowMs: atMs }, []), provider)
+    assert.ok(
+      !provesCall(eventsOf(provider), { headers: {}, body: Buffer.from(text), nowMs: atMs }, keys),
+      provider,
+    )
+    assert.ok(
+      !provesCall(eventsOf(provider), { headers: {}, body: Buffer.from(text), nowMs: atMs }, []),
+      provider,
+    )
   }
   const names = ['basic', 'resend', 'sendgrid']
-  for (const provider of feedbackProviders) {
+  for (const provider of callers) {
     const own = signed.find((name) => name === provider) ?? 'basic'
     for (const name of names) {
       const entry = writeKeys(secrets)
@@ -61,7 +72,7 @@ test('during a rotation, either secret proves a call', () => {
     `${writeKeys(others)} ${writeKeys(secrets)}`,
     `${writeKeys(secrets)}\n${writeKeys(others)}`,
   ])
-    for (const provider of feedbackProviders) assert.ok(proves(provider, { by }), provider)
+    for (const provider of callers) assert.ok(proves(provider, { by }), provider)
 })
 
 test('a signature covers the bytes as they came, and the time', () => {
@@ -173,15 +184,18 @@ test('SendGrid: the key, call and signature in the tests of its own library', ()
   assert.ok(!proves('sendgrid', { headers, body: body.trim(), by }))
 })
 
+const provesSignature = (body: unknown, by: ReturnType<typeof readKeys>) =>
+  provesBody(eventsOf('mailgun'), body, by)
+
 test('Mailgun: the signature in the body, if there is a key; that of the main account will do', () => {
   const body = signBody({ 'event-data': {} }, secrets, atMs) as { signature: Record<string, unknown> }
-  assert.ok(provesMailgun(body, keys))
-  assert.ok(provesMailgun(body, readKeys(`${writeKeys(others)} ${writeKeys(secrets)}`)))
-  assert.ok(provesMailgun({}, readKeys(`basic:${secrets.basic}`)), 'no key is configured')
+  assert.ok(provesSignature(body, keys))
+  assert.ok(provesSignature(body, readKeys(`${writeKeys(others)} ${writeKeys(secrets)}`)))
+  assert.ok(provesSignature({}, readKeys(`basic:${secrets.basic}`)), 'no key is configured')
   const { signature } = body
   const parent = { ...signature, signature: 'f'.repeat(64), 'parent-signature': signature.signature }
-  assert.ok(provesMailgun({ signature: parent }, keys))
-  assert.ok(provesMailgun({ signature: { ...signature, timestamp: Number(signature.timestamp) } }, keys))
+  assert.ok(provesSignature({ signature: parent }, keys))
+  assert.ok(provesSignature({ signature: { ...signature, timestamp: Number(signature.timestamp) } }, keys))
   for (const wrong of [
     undefined,
     null,
@@ -194,7 +208,7 @@ test('Mailgun: the signature in the body, if there is a key; that of the main ac
     { ...signature, signature: { toString: 1 } },
     { ...signature, signature: String(signature.signature).toUpperCase() },
   ])
-    assert.ok(!provesMailgun({ signature: wrong }, keys), JSON.stringify(wrong))
-  assert.ok(!provesMailgun(body, readKeys(writeKeys(others))))
-  assert.ok(!provesMailgun(null, keys))
+    assert.ok(!provesSignature({ signature: wrong }, keys), JSON.stringify(wrong))
+  assert.ok(!provesSignature(body, readKeys(writeKeys(others))))
+  assert.ok(!provesSignature(null, keys))
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { adviseOn, withAdvice } from './relay-advice.ts'
+import { adviseOn, withAdvice } from './advice.ts'
 
 const mistakes: [reply: string, advice: RegExp][] = [
   [

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { newSecrets, writeKeys } from '../../../test/support/provider-calls.ts'
-import { listProven, parseFeedbackKeys } from './feedback-keys.ts'
+import { newSecrets, writeKeys } from '../../test/support/provider-calls.ts'
+import { parseEventKeys, provenServices } from './event-keys.ts'
 
 const secrets = newSecrets()
 const kinds = (text: string) => {
-  const { faults, keys } = parseFeedbackKeys(text)
+  const { faults, keys } = parseEventKeys(text)
   assert.deepEqual(faults, [])
-  return keys.map(({ kind }) => kind)
+  return keys.map(({ proof }) => proof)
 }
 
 test('keys of every kind, several of a kind, in any order and on any line', () => {
@@ -18,7 +18,7 @@ test('keys of every kind, several of a kind, in any order and on any line', () =
 })
 
 test('the providers whose calls the keys can prove', () => {
-  const provers = (text: string) => listProven(parseFeedbackKeys(text).keys)
+  const provers = (text: string) => provenServices(parseEventKeys(text).keys).map(({ name }) => name)
   assert.deepEqual(provers(''), [])
   assert.deepEqual(provers(`resend:whsec_${secrets.resend}`), ['resend'])
   assert.deepEqual(provers(`sendgrid:${secrets.sendgridPublic}`), ['sendgrid'])
@@ -46,9 +46,9 @@ test('what is no key is refused, by its place and without a word of it', () => {
     'mailgun:secret-4711',
   ]
   for (const entry of wrong) {
-    const { faults } = parseFeedbackKeys(`basic:${secrets.basic} ${entry}`)
+    const { faults } = parseEventKeys(`basic:${secrets.basic} ${entry}`)
     assert.match(faults.join(), /^key 2 must be /, entry)
     assert.doesNotMatch(faults.join(), /4711|user/, entry)
   }
-  assert.match(parseFeedbackKeys(`mailgun:${secrets.mailgun}`).faults.join(), /^mailgun: needs basic: too/)
+  assert.match(parseEventKeys(`mailgun:${secrets.mailgun}`).faults.join(), /^mailgun: needs basic: too/)
 })

@@ -2,31 +2,31 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { feedbackProviders } from '../../domain/delivery/feedback.ts'
-import { findReferences } from '../../domain/delivery/reference.ts'
-import { type JsonFields, toFields } from '../../domain/feedback/json-fields.ts'
-import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { judgeReport } from '../judge-report.ts'
-import { eventReaders } from './providers.ts'
+import { type Caller, callers } from '../../test/support/provider-calls.ts'
+import { findReferences } from '../domain/delivery/reference.ts'
+import { type JsonFields, toFields } from '../domain/feedback/json-fields.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import { findEventService } from '../services/services.ts'
+import { toReport } from './event-report.ts'
+import { judgeReport } from './judge-report.ts'
 
-type Provider = (typeof feedbackProviders)[number]
-
-const folder = new URL('../../../test/corpus/provider-calls/', import.meta.url)
+const folder = new URL('../../test/corpus/provider-calls/', import.meta.url)
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 
-const readFile = (provider: Provider, name: string): unknown =>
+const readFile = (provider: Caller, name: string): unknown =>
   JSON.parse(readFileSync(new URL(`${provider}/${name}.json`, folder), 'utf8'))
 
-function judge(provider: Provider, event: JsonFields, to = 'ada@example.com') {
-  const report = eventReaders[provider](event)
-  if (report === null) return null
+function judge(provider: Caller, event: JsonFields, to = 'ada@example.com') {
+  const described = findEventService(provider)?.events.read(event) ?? null
+  if (described === null) return null
+  const report = toReport(described)
   const references = findReferences(JSON.stringify(event))
   const isRecipient = (address: EmailAddress) => address === to
   return judgeReport({ ...report, form: 'fields', references }, isRecipient)
 }
 
 /** Such as `bounced recipient permanent no_mailbox`. */
-function describe(provider: Provider, event: JsonFields, to?: string): string {
+function describe(provider: Caller, event: JsonFields, to?: string): string {
   const finding = judge(provider, event, to)
   if (finding === null) return 'nothing'
   if (finding.kind !== 'bounced') return finding.kind
@@ -34,7 +34,7 @@ function describe(provider: Provider, event: JsonFields, to?: string): string {
   return `bounced ${about} ${permanent ? 'permanent' : 'temporary'} ${cause}`
 }
 
-const expected: Readonly<Record<Provider, Readonly<Record<string, string>>>> = {
+const expected: Readonly<Record<Caller, Readonly<Record<string, string>>>> = {
   postmark: {
     bounce: 'bounced recipient permanent no_mailbox',
     'bounce-unsubscribe': 'nothing',
@@ -127,7 +127,7 @@ const expected: Readonly<Record<Provider, Readonly<Record<string, string>>>> = {
   },
 }
 
-for (const provider of feedbackProviders)
+for (const provider of callers)
   test(`${provider}: the finding of every event`, () => {
     const names = readdirSync(new URL(`${provider}/`, folder)).map((name) => name.replace('.json', ''))
     assert.deepEqual(names.toSorted(), Object.keys(expected[provider]).toSorted())
@@ -160,7 +160,7 @@ test('a reply is recorded without addresses and links', () => {
 
 test('an event about another address says nothing of the email, but that it was passed on and failed there', () => {
   const other = 'bob@example.com'
-  const of = (provider: Provider, name: string) => toFields([readFile(provider, name)].flat()[0])
+  const of = (provider: Caller, name: string) => toFields([readFile(provider, name)].flat()[0])
   assert.equal(describe('postmark', of('postmark', 'bounce'), other), 'bounced other permanent no_mailbox')
   assert.equal(describe('sendgrid', of('sendgrid', 'delivered'), other), 'other')
   assert.equal(describe('mailgun', of('mailgun', 'complained'), other), 'other')
@@ -223,7 +223,7 @@ test('fields of other types than expected are as if they were missing', () => {
       )
     })
   }
-  for (const provider of feedbackProviders)
+  for (const provider of callers)
     for (const name of Object.keys(expected[provider]))
       for (const value of values)
         for (const event of spoil([readFile(provider, name)].flat()[0], value)) {
