@@ -1,44 +1,35 @@
-/** The settings of an app as options of `app create` and `app update`. */
+/** The settings of an app as options of `app create` and `app update`, and the settings after a change. */
 import { type Command, Option } from 'commander'
-import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
-import { defaultLimits } from '../domain/app/limit.ts'
-import type { AppSettings } from '../domain/app/settings.ts'
+import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
+import { hostedLinkModes } from '../domain/app/hosted-link.ts'
+import type { Setting } from '../domain/app/setting.ts'
+import { type AppSettings, readSetting, settingsByPath } from '../domain/app/settings.ts'
+import type { AppResource } from '../management/resources.ts'
+import { addHookOptions, changeHooks, describeHooks } from './hook-settings.ts'
 import { collect } from './options.ts'
-import { UsageError } from './output.ts'
-import type { SettingsChange } from './settings-change.ts'
+import { CommandFailed, UsageError } from './output.ts'
 
-export type SettingOptions = {
-  name?: string
-  from?: string
-  senderDomain?: string[]
-  removeSenderDomain?: string[]
-  envelopeFrom?: string
-  replyTo?: string
-  support?: string
-  allowUrl?: string[]
-  removeAllowUrl?: string[]
-  appScheme?: string[]
-  removeAppScheme?: string[]
-  allowLocalhost?: boolean
-  allowCodes?: boolean
-  supersede?: boolean
-  webhookUrl?: string
-  hookPage?: string[]
-  hookLife?: string[]
-  hookVerifyUrl?: string
-  hookOrganisation?: string[]
-  hostedLinks?: HostedLinkMode
-  linkDestination?: string[]
-  removeLinkDestination?: string[]
-  fallbackUrl?: string
-  logoUrl?: string
-  accentColour?: string
-  addressLine?: string
-  locale?: string
-  keyPerMinute?: number
-  recipientPerHour?: number
-  daily?: number
+/** The options that were given, by commander's names of them. */
+export type SettingOptions = Readonly<Record<string, unknown>>
+
+type SettingOption = NonNullable<Setting['option']>
+type OptionalSetting = { readonly path: string; readonly kind: Kind; readonly option: SettingOption }
+/** `text` with an empty text removes the setting. A `map` has `key=value` entries. */
+type Kind = 'text' | 'switch' | 'whole' | 'list' | 'map'
+
+const kinds: Readonly<Record<string, Kind>> = {
+  ...{ string: 'text', boolean: 'switch', integer: 'whole', array: 'list', object: 'map' },
 }
+
+const optional = [...settingsByPath].flatMap(([path, { option, schema }]): OptionalSetting[] => {
+  const { type = 'string' } = schema as { readonly type?: string }
+  return option === undefined ? [] : [{ path, kind: kinds[type] ?? 'text', option }]
+})
+
+/** `--allow-url <url>` as `--allow-url` or, with a verb, `--remove-allow-url`. */
+const nameOf = ({ flags }: SettingOption, verb = ''): string => `--${verb}${flags.split(' ', 1)[0]?.slice(2)}`
+const attributeOf = (option: SettingOption, verb = ''): string =>
+  new Option(nameOf(option, verb)).attributeName()
 
 function parseWhole(value: string): number {
   if (!/^\d{1,10}$/.test(value)) throw new UsageError(`"${value}" is not a whole number`)
@@ -46,74 +37,38 @@ function parseWhole(value: string): number {
 }
 
 export function addSettingOptions(command: Command): Command {
-  const described = command
-    .optionsGroup('Sender:')
-    .option(
-      '--envelope-from <address>',
-      'bounce address (default: POSTERN_BOUNCE_ADDRESS, or the sender); with a + in front of the @, one for each email',
-    )
-    .option(
-      '--sender-domain <domain>',
-      'allow addresses of this domain (repeatable); for an admin of the whole service, those of --from and --envelope-from are added automatically',
-      collect,
-    )
-    .option('--reply-to <address>', 'Reply-To address')
-    .option('--support <contact>', 'contact shown in each email, e.g. support@acme.test')
-    .optionsGroup('Links that may be sent:')
-    .option('--allow-url <url>', 'allow an origin, origin/path or origin/prefix/* (repeatable)', collect)
-    .option('--app-scheme <scheme>', 'allow a custom scheme, e.g. acme or acme://auth (repeatable)', collect)
-    .option('--allow-localhost', 'allow links to localhost and 127.0.0.1 (development)')
-    .addOption(new Option('--no-allow-localhost', 'disallow links to localhost again'))
-    .addOption(
-      new Option('--hosted-links <mode>', 'which emails link to a Postern page instead').choices(
-        hostedLinkModes,
-      ),
-    )
-    .option('--link-destination <type=url>', 'what that page opens, by email type (repeatable)', collect)
-    .option('--fallback-url <url>', 'https page for devices without the app')
-    .optionsGroup('Codes:')
-    .option('--allow-codes', 'show the one-time codes of requests beside their links')
-    .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
-    .optionsGroup('Newer emails:')
-    .option(
-      '--supersede',
-      'when a newer email with the same kind of link comes, cancel older ones that still wait (default)',
-    )
-    .addOption(new Option('--no-supersede', 'send older emails as well'))
-    .optionsGroup('Webhooks:')
-    .option('--webhook-url <url>', 'where the app is notified of emails that bounced or failed; https')
-    .optionsGroup('Auth servers that post to the app:')
-    .option(
-      '--hook-page <system.kind=url>',
-      'page for a kind of message, or default; empty for none (repeatable)',
-      collect,
-    )
-    .option('--hook-life <system.kind=seconds>', 'life of its link or code (repeatable)', collect)
-    .option('--hook-organisation <system=name>', 'shown in invitations that name none (repeatable)', collect)
-    .option('--hook-verify-url <url>', "where Supabase's own links lead: https://…/auth/v1/verify")
-    .optionsGroup('Look:')
-    .option('--logo-url <url>', 'https URL of the logo')
-    .option('--accent-colour <#rrggbb>', 'colour of the button')
-    .option('--address-line <text>', 'footer line of each email')
-    .option(
-      '--locale <language>',
-      'language of the emails, such as de or pt-BR; "postern languages" lists them',
-    )
-  return addLimitOptions(described).optionsGroup('Other:')
+  const groups = Map.groupBy(optional, ({ option }) => option.group)
+  for (const [group, members] of groups) {
+    if (group === 'Look') addHookOptions(command.optionsGroup('Auth servers that post to the app:'))
+    command.optionsGroup(`${group}:`)
+    for (const { kind, option, path } of members) {
+      const added = new Option(option.flags, option.about)
+      if (path === 'hostedLinks') added.choices(hostedLinkModes)
+      if (kind === 'whole') added.argParser(parseWhole)
+      if (kind === 'list' || kind === 'map') added.argParser(collect)
+      command.addOption(added)
+      if (kind === 'switch') command.addOption(new Option(nameOf(option, 'no-'), option.undo))
+    }
+  }
+  return command.optionsGroup('Other:')
 }
 
-function addLimitOptions(command: Command): Command {
-  const { keyPerMinute, recipientPerHour, daily } = defaultLimits
+/** The options of `app update` that remove an entry. */
+export function addRemovals(command: Command): Command {
+  command.optionsGroup('Remove:')
+  for (const { kind, option } of optional)
+    if (kind === 'list' || kind === 'map') {
+      const [, value = ''] = option.flags.split(' ')
+      const flags = `${nameOf(option, 'remove-')} ${value.replace(/=[^>]*/, '')}`
+      command.option(flags, option.undo, collect)
+    }
   return command
-    .optionsGroup('Limits:')
-    .option('--key-per-minute <n>', `requests per key per minute (default: ${keyPerMinute})`, parseWhole)
-    .option(
-      '--recipient-per-hour <n>',
-      `emails per recipient per hour (default: ${recipientPerHour})`,
-      parseWhole,
-    )
-    .option('--daily <n>', `emails per day in UTC (default: ${daily})`, parseWhole)
 }
+
+const readSender = ({ from, name }: { readonly from?: string; readonly name?: string }) => ({
+  ...(name !== undefined && { name }),
+  ...(from !== undefined && { from: parseFrom(from) }),
+})
 
 export function parseFrom(text: string): AppSettings['from'] {
   const match = /^\s*"?([^"<>]*?)"?\s*<([^<>\s]+)>\s*$/.exec(text)
@@ -121,47 +76,40 @@ export function parseFrom(text: string): AppSettings['from'] {
   throw new UsageError('--from must look like "Acme <auth@acme.test>"')
 }
 
-/** Options that were not given are left out. */
-const given = <K extends string, T>(key: K, value: T | undefined) =>
-  value === undefined ? {} : ({ [key]: value } as Record<K, T>)
-
-/** An empty text removes an optional setting. */
-const removable = <K extends string>(key: K, value: string | undefined) =>
-  given(key, value === '' ? null : value)
-
-export function toChange(options: SettingOptions): SettingsChange {
+/** The settings after a change, the allow-list in its normal form. Only options that were given count. */
+export function changeSettings(base: AppSettings, options: SettingOptions): AppSettings {
+  const { from = base.from, name = base.name } = readSender(options)
+  const changed: AppSettings = structuredClone({ ...base, name, from })
+  for (const { kind, option, path } of optional) {
+    const [given, removed] = [options[attributeOf(option)], options[attributeOf(option, 'remove-')]]
+    if (given === undefined && removed === undefined) continue
+    write(changed, path, changeValue({ kind, before: readSetting(base, path), given, removed }))
+  }
   return {
-    ...given('name', options.name),
-    ...given('from', options.from === undefined ? undefined : parseFrom(options.from)),
-    ...removable('envelopeFrom', options.envelopeFrom),
-    ...removable('replyTo', options.replyTo),
-    ...removable('supportContact', options.support),
-    ...removable('fallbackUrl', options.fallbackUrl),
-    ...given('allowLocalhost', options.allowLocalhost),
-    ...given('allowCodes', options.allowCodes),
-    ...given('supersede', options.supersede),
-    ...removable('webhookUrl', options.webhookUrl),
-    ...given('locale', options.locale),
-    hooks: readHooks(options),
-    ...given('hostedLinks', options.hostedLinks),
-    addSenderDomains: options.senderDomain ?? [],
-    removeSenderDomains: options.removeSenderDomain ?? [],
-    addAllowedUrls: options.allowUrl ?? [],
-    removeAllowedUrls: options.removeAllowUrl ?? [],
-    addAppSchemes: options.appScheme ?? [],
-    removeAppSchemes: options.removeAppScheme ?? [],
-    linkDestinations: Object.fromEntries((options.linkDestination ?? []).map(parseDestination)),
-    removeLinkDestinations: options.removeLinkDestination ?? [],
-    branding: {
-      ...removable('logoUrl', options.logoUrl),
-      ...removable('accentColour', options.accentColour),
-      ...removable('addressLine', options.addressLine),
-    },
-    limits: {
-      ...given('keyPerMinute', options.keyPerMinute),
-      ...given('recipientPerHour', options.recipientPerHour),
-      ...given('daily', options.daily),
-    },
+    ...changeHooks(changed, options),
+    allowedUrls: normalEntries(changed.allowedUrls, parseAllowedUrl),
+    appSchemes: normalEntries(changed.appSchemes, parseAppScheme),
+  }
+}
+
+type Change = { kind: Kind; before: unknown; given: unknown; removed: unknown }
+
+function changeValue({ kind, before, given, removed }: Change): unknown {
+  const [added, gone] = [given ?? [], removed ?? []] as [string[], string[]]
+  switch (kind) {
+    case 'list': {
+      const entries = before as readonly string[]
+      const absent = gone.find((entry) => !entries.includes(entry))
+      if (absent !== undefined)
+        throw new CommandFailed(`"${absent}" is not in the list: ${entries.join(', ') || 'it is empty'}`)
+      return [...entries.filter((entry) => !gone.includes(entry)), ...added]
+    }
+    case 'map': {
+      const kept = Object.entries(before as object).filter(([key]) => !gone.includes(key))
+      return Object.fromEntries([...kept, ...added.map(parseDestination)])
+    }
+    default:
+      return given === '' ? undefined : given
   }
 }
 
@@ -171,28 +119,45 @@ function parseDestination(text: string): [type: string, url: string] {
   return [type, url.join('=')]
 }
 
-/** The place in the settings of a system that each option changes, and its text; '' removes it. */
-function readHooks(options: SettingOptions): NonNullable<SettingsChange['hooks']> {
-  const { hookLife = [], hookOrganisation = [], hookPage = [], hookVerifyUrl } = options
-  return [
-    ...hookPage.map((text) => ({ ...parseKind('--hook-page', text), setting: 'pages' as const })),
-    ...hookLife.map((given) => {
-      const life = parseKind('--hook-life', given)
-      if (!/^\d{0,9}$/.test(life.text)) throw new UsageError('--hook-life is a whole number of seconds')
-      return { ...life, setting: 'lifeSeconds' as const }
-    }),
-    ...hookOrganisation.map((text) => {
-      const [system = '', ...name] = text.split('=')
-      return { system, kind: null, setting: 'organisationName' as const, text: name.join('=') }
-    }),
-    ...(hookVerifyUrl === undefined
-      ? []
-      : [{ system: 'supabase', kind: null, setting: 'verifyUrl' as const, text: hookVerifyUrl }]),
-  ]
+/** Sets or removes a value; `path` has at most two parts. */
+function write(settings: Record<string, unknown>, path: string, value: unknown): void {
+  const [name = '', inner] = path.split('.')
+  const [owner, key] =
+    inner === undefined ? [settings, name] : [settings[name] as Record<string, unknown>, inner]
+  if (value === undefined) delete owner[key]
+  else owner[key] = value
 }
 
-function parseKind(option: string, given: string) {
-  const [, system = '', kind = '', text = ''] = /^([a-z]+)\.([^=]+)=(.*)$/.exec(given) ?? []
-  if (system === '') throw new UsageError(`${option} must look like supabase.signup=…, or kratos.default=…`)
-  return { system, kind, text }
+/** The merge patch that makes a change of an app. */
+export function toPatch(app: AppResource, options: SettingOptions): Record<string, unknown> {
+  const before: AppSettings = app
+  const after = changeSettings(before, options)
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof AppSettings)[]
+  const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  return Object.fromEntries(changed.map((name) => [name, mergeable(before[name], after[name])]))
 }
+
+/** A merge patch of objects names what is removed. */
+function mergeable(before: unknown, after: unknown): unknown {
+  if (after === undefined) return null
+  if (typeof after !== 'object' || after === null || Array.isArray(after)) return after
+  const known = (before ?? {}) as Readonly<Record<string, unknown>>
+  const kept = Object.entries(after).map(([name, value]) => [name, mergeable(known[name], value)])
+  const gone = Object.keys(known).filter((name) => !(name in after))
+  return Object.fromEntries([...kept, ...gone.map((name) => [name, null])])
+}
+
+/** The lines of settings in `app show`. */
+export const describeSettings = (app: AppSettings): [name: string, value: string | undefined][] =>
+  [...settingsByPath].flatMap(([path, setting]) => {
+    const value = readSetting(app, path)
+    if (path === 'hooks') return describeHooks(app.hooks)
+    if (path === 'linkDestinations')
+      return Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url])
+    if (setting.line === undefined) return []
+    const [name, describe = describeValue] = setting.line as readonly [string, ((value: unknown) => string)?]
+    return [[name, value === undefined ? undefined : describe(value)]]
+  })
+
+const describeValue = (value: unknown): string =>
+  Array.isArray(value) ? value.join(' ') || 'none' : String(value)

@@ -4,19 +4,24 @@ import type { Command } from 'commander'
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
 import { counted } from '../domain/counts.ts'
-import { describeDuration } from '../domain/duration.ts'
 import { updateApp } from '../management/apps/update-app.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Result } from '../management/operation/result.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
-import { addSettingOptions, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
+import {
+  addRemovals,
+  addSettingOptions,
+  changeSettings,
+  describeSettings,
+  parseFrom,
+  type SettingOptions,
+  toPatch,
+} from './app-settings.ts'
 import { type Call, type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
-import { collect } from './options.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
-import { changeSettings, toPatch } from './settings-change.ts'
 
-type CreateOptions = SettingOptions & { slug?: string; from: string }
+type CreateOptions = SettingOptions & { readonly slug?: string; readonly from: string }
 
 const createExample = `
 Example:
@@ -89,12 +94,7 @@ function addUpdateCommand(group: Command, deps: CliDeps): void {
     .optionsGroup('Name:')
     .option('--name <name>', 'name shown in the app’s email')
     .option('--from <sender>', 'From address of the app’s email')
-  addSettingOptions(command)
-    .optionsGroup('Remove:')
-    .option('--remove-sender-domain <domain>', 'remove a sender domain (repeatable)', collect)
-    .option('--remove-allow-url <url>', 'disallow a link (repeatable)', collect)
-    .option('--remove-app-scheme <scheme>', 'disallow a scheme (repeatable)', collect)
-    .option('--remove-link-destination <type>', 'remove a destination (repeatable)', collect)
+  addRemovals(addSettingOptions(command))
     .optionsGroup('Other:')
     .addHelpText('after', updateExample)
     .action((app: string, options: SettingOptions) =>
@@ -124,7 +124,7 @@ async function create(
   if (slug === null || !parseSlug(slug).ok)
     throw new CommandFailed('give a slug of a-z, 0-9 and inner hyphens with --slug')
   const base = { ...defaultSettings, name, from: parseFrom(from) }
-  const body = changeSettings(base, toChange(settings)) as AppBody
+  const body = changeSettings(base, settings) as AppBody
   const result = await runner.call('app.put', { params: { app: slug }, body, ifAbsent: true })
   if (!result.ok && result.error.code === 'slug_taken')
     throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
@@ -142,7 +142,7 @@ async function update(
 ): Promise<void> {
   if (Object.keys(options).length === 0)
     throw new UsageError('name at least one setting to change; --help lists them')
-  show(deps, unwrapSettings(await updateApp(runner, name, (app) => toPatch(app, toChange(options)))))
+  show(deps, unwrapSettings(await updateApp(runner, name, (app) => toPatch(app, options))))
 }
 
 function unwrapSettings(result: Result<AppResource>): AppResource {
@@ -198,49 +198,15 @@ async function list(deps: CliDeps, context: CommandContext): Promise<void> {
 const show = (deps: CliDeps, app: AppResource): void => print(deps.output, app, () => describe(app))
 
 function describe(app: AppResource): string {
-  const { branding, limits } = app
   return record([
     ['id', app.id],
     ['slug', app.slug],
     ['status', app.status],
     ['name', app.name],
     ['from', `${app.from.name} <${app.from.address}>`],
-    ['envelope from', app.envelopeFrom],
-    ['reply to', app.replyTo],
-    ['support', app.supportContact],
-    ['allowed urls', app.allowedUrls.join(' ') || 'none'],
-    ['app schemes', app.appSchemes.join(' ') || 'none'],
-    ['localhost', app.allowLocalhost ? 'allowed' : 'not allowed'],
-    ['codes', app.allowCodes ? 'shown' : 'ignored'],
-    ['older emails', app.supersede ? 'superseded by newer ones' : 'sent as well'],
-    ['hosted links', app.hostedLinks],
-    ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
-    ['fallback', app.fallbackUrl],
-    ['webhooks', app.webhookUrl],
-    ...describeHooks(app.hooks),
-    ['logo', branding.logoUrl],
-    ['accent colour', branding.accentColour],
-    ['address line', branding.addressLine],
-    ['locale', app.locale],
-    ['limits', `${counted(limits.keyPerMinute, 'request')} a minute per key`],
-    ['', `${counted(limits.recipientPerHour, 'email')} an hour per recipient`],
-    ['', `${counted(limits.daily, 'email')} a day`],
+    ...describeSettings(app),
     ['version', app.version],
     ['created', formatTime(app.createdAt)],
     ['updated', app.version === 1 ? null : formatTime(app.updatedAt)],
   ])
 }
-
-/** By the names that the options of "app update" have. */
-const describeHooks = (hooks: AppResource['hooks']): [string, string | undefined][] =>
-  Object.entries(hooks ?? {}).flatMap(
-    ([system, { lifeSeconds = {}, organisationName, pages = {}, verifyUrl }]) => [
-      [`hook ${system}`, verifyUrl],
-      [`hook ${system}`, organisationName],
-      ...Object.entries(pages).map(([kind, url]): [string, string] => [`hook ${system}.${kind}`, url]),
-      ...Object.entries(lifeSeconds).map(([kind, life]): [string, string] => [
-        `hook ${system}.${kind}`,
-        `links live ${describeDuration(life * 1000)}`,
-      ]),
-    ],
-  )

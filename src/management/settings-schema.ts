@@ -4,90 +4,13 @@
  * reports every fault.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
-import { hostedLinkModes } from '../domain/app/hosted-link.ts'
+import { parseAppSettings } from '../domain/app/check-settings.ts'
 import { withAddressDomains } from '../domain/app/sender-domains.ts'
-import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/app/settings.ts'
+import { type AppSettings, defaultSettings, settingsFields } from '../domain/app/settings.ts'
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
-import { emailTypes } from '../domain/request/email-request.ts'
 import type { Issue } from '../domain/request/rejection.ts'
 import { languageTags } from '../templates/locales/locales.ts'
 import { appStatus, closed } from './operation/schema.ts'
-
-const text = (...examples: string[]) => Type.String({ examples })
-const address = () => text('auth@acme.test')
-const limit = () => Type.Integer({ examples: [100] })
-
-const destinations = Object.fromEntries(
-  emailTypes.map((type) => [type, Type.Optional(text('https://app.acme.test/auth/x'))]),
-) as Record<(typeof emailTypes)[number], ReturnType<typeof Type.Optional<ReturnType<typeof Type.String>>>>
-
-const sender = { name: text('Acme'), address: address() }
-const branding = {
-  logoUrl: Type.Optional(text('https://acme.test/logo.png')),
-  accentColour: Type.Optional(text('#1d4ed8')),
-  addressLine: Type.Optional(text('Acme, 1 Road')),
-}
-const limits = { keyPerMinute: limit(), recipientPerHour: limit(), daily: limit() }
-
-const perKind = <Value extends TSchema>(value: Value) => Type.Record(Type.String({ maxLength: 100 }), value)
-const hook = Type.Optional(
-  closed({
-    verifyUrl: Type.Optional(text('https://REF.supabase.co/auth/v1/verify')),
-    pages: Type.Optional(perKind(text('https://app.acme.test/code'))),
-    lifeSeconds: Type.Optional(perKind(Type.Integer())),
-    organisationName: Type.Optional(text('Acme')),
-  }),
-)
-const hooks = { supabase: hook, kratos: hook, zitadel: hook, logto: hook }
-
-/** In the order in which they are stored and answered. */
-export const settingsFields = {
-  name: text('Acme'),
-  from: closed(sender),
-  senderDomains: Type.Array(text('acme.test'), {
-    description:
-      'The domains that the addresses of `from` and `envelopeFrom` may have, without subdomains. An admin of the whole service sets them, also by setting an address; or they are proved in DNS.',
-  }),
-  envelopeFrom: Type.Optional(address()),
-  replyTo: Type.Optional(address()),
-  supportContact: Type.Optional(text('help@acme.test')),
-  allowedUrls: Type.Array(text('https://app.acme.test', 'https://app.acme.test/auth/*')),
-  appSchemes: Type.Array(text('acme')),
-  allowLocalhost: Type.Boolean(),
-  allowCodes: Type.Boolean({
-    description: 'Whether emails show the one-time codes of requests; otherwise codes are ignored.',
-  }),
-  supersede: Type.Boolean({
-    description:
-      'Whether a newer email cancels older ones to the same recipient that have waited for a second, of the same type and with the same link but for its token. Invitations are never cancelled.',
-  }),
-  hostedLinks: Type.Enum([...hostedLinkModes]),
-  linkDestinations: closed(destinations),
-  webhookUrl: Type.Optional(
-    Type.String({
-      examples: ['https://app.acme.test/postern'],
-      description: 'Where the app is notified of emails that bounced, failed or were suppressed.',
-    }),
-  ),
-  hooks: Type.Optional(closed(hooks)),
-  fallbackUrl: Type.Optional(text('https://acme.test/get')),
-  branding: closed(branding),
-  locale: text('en', 'de'),
-  limits: closed(limits),
-}
-
-/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
-export const adminFields = [
-  'name',
-  'from',
-  'envelopeFrom',
-  'limits',
-] as const satisfies readonly (keyof AppSettings)[]
-
-/**
- * Settings that an admin of some apps may not change either: whose mail it is, and where Postern connects.
- */
-export const serviceFields = ['senderDomains', 'webhookUrl'] as const satisfies readonly (keyof AppSettings)[]
 
 const status = appStatus()
 
@@ -113,29 +36,26 @@ export const AppBody = closed({
   name,
   from,
   ...optional(defaulted),
-  limits: Type.Optional(closed(optional(limits))),
+  limits: Type.Optional(closed(optional(settingsFields.limits.properties))),
   status: Type.Optional(status),
   slug: Type.Optional(Type.String({ description: 'If given, it must match the slug in the path.' })),
   ...readOnly,
 })
 export type AppBody = Static<typeof AppBody>
 
+/** Null may stand at any depth: the merged settings are checked as a whole. */
 const toPatchSchema = (fields: TProperties): TProperties =>
   Object.fromEntries(
-    Object.entries(fields).map(([key, field]) => [key, Type.Optional(Type.Union([field, Type.Null()]))]),
+    Object.entries(fields).map(([key, field]) => {
+      const inner = 'properties' in field ? closed(toPatchSchema(field.properties as TProperties)) : field
+      return [key, Type.Optional(Type.Union([inner, Type.Null()]))]
+    }),
   )
-const nested = { from: sender, branding, limits, linkDestinations: destinations }
-
-/** Null may remove a setting at any depth of it: the merged settings are checked as a whole. */
-const hooksPatch = Type.Optional(Type.Unknown({ description: 'Merged at every depth.' }))
 
 /** Some fields of an app. Null removes an optional field, and gives another one its default. */
 export const AppPatch: TSchema = closed({
   ...toPatchSchema({ ...settingsFields, status }),
-  ...toPatchSchema(
-    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, closed(toPatchSchema(fields))])),
-  ),
-  hooks: hooksPatch,
+  hooks: Type.Optional(Type.Unknown({ description: 'Merged at every depth.' })),
 })
 
 /** Merges a patch into a value (RFC 7396). */

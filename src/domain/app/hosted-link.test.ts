@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import type { AppId } from '../id.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
 import { appPolicy } from './app-policy.ts'
+import { parseAppSettings } from './check-settings.ts'
 import { chooseHostedLink, type HostedLinkMode, isLinksBaseUrl } from './hosted-link.ts'
-import { type AppSettings, defaultSettings, parseAppSettings } from './settings.ts'
+import { type AppSettings, defaultSettings } from './settings.ts'
 
 const settings: AppSettings = {
   ...defaultSettings,

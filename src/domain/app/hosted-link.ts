@@ -14,7 +14,7 @@ export const hostedLinkModes = ['auto', 'off', 'app-schemes', 'always'] as const
 export type HostedLinkMode = (typeof hostedLinkModes)[number]
 
 /** The app settings that control hosted links. A destination has neither query nor fragment. */
-export type HostedLinkSettings = {
+type HostedLinkSettings = {
   readonly hostedLinks: HostedLinkMode
   readonly linkDestinations: Readonly<Partial<Record<EmailType, string>>>
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AppSettings, defaultSettings, parseAppSettings } from '../app/settings.ts'
+import { parseAppSettings } from '../app/check-settings.ts'
+import { type AppSettings, defaultSettings } from '../app/settings.ts'
 import type { HookSettings } from './hook-settings.ts'
 
 const settings: AppSettings = {

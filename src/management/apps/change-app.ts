@@ -1,7 +1,7 @@
 /** Changes some settings of an app, or its status. */
 import { Type } from 'typebox'
 import type { App, AppStatus } from '../../domain/app/app.ts'
-import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
+import { type AppSettings, defaultSettings, settingsFor } from '../../domain/app/settings.ts'
 import { parsed } from '../../domain/parsed.ts'
 import type { AppChange } from '../../store/operator-store.ts'
 import { type Access, isServiceAdmin } from '../operation/access.ts'
@@ -10,14 +10,7 @@ import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import {
-  AppBody,
-  AppPatch,
-  adminFields,
-  mergePatch,
-  parseSettings,
-  serviceFields,
-} from '../settings-schema.ts'
+import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
 import { changeLatest } from './change-latest.ts'
 import { sendsElsewhere } from './destinations.ts'
 import { refuseAdminFields, refuseReserved } from './reserved-settings.ts'
@@ -35,7 +28,7 @@ export const changeApp = operation({
   path: '/v1/apps/{app}',
   role: 'operator',
   target: 'app',
-  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${listFields(adminFields)}. These need an admin of the whole service: ${listFields(serviceFields)}, an app scheme without a dot, and links into a private network or to Postern.`,
+  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${listFields(settingsFor('admin'))}. These need an admin of the whole service: ${listFields(settingsFor('service'))}, an app scheme without a dot, and links into a private network or to Postern.`,
   query: closed(dryRunQuery),
   body: AppPatch,
   answer: AppResource,

@@ -19,13 +19,15 @@ import {
   parseAllowedUrl,
   parseAppScheme,
 } from '../../domain/app/allowed-url.ts'
-import type { AppSettings } from '../../domain/app/settings.ts'
+import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import { type Access, isServiceAdmin } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
 import { fail, type Result } from '../operation/result.ts'
-import { adminFields, serviceFields } from '../settings-schema.ts'
+
+const adminFields = settingsFor('admin')
+const serviceFields = settingsFor('service')
 
 const isChanged = (before: AppSettings, after: AppSettings, name: keyof AppSettings): boolean =>
   JSON.stringify(before[name]) !== JSON.stringify(after[name])

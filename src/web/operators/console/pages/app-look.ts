@@ -16,10 +16,7 @@ import { languageChoices, languageOrApp, readLanguage } from '../language-choice
 import { hiddenFields, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, showAgain, versionField } from './change.ts'
-
-/** A preview names fields below `settings`. */
-const named = (field: string) => ({ faults: [field, `settings.${field}`] })
+import { readSettings, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
 
 const codeChoices = [
   ['', 'codes as the app allows'],
@@ -28,42 +25,29 @@ const codeChoices = [
   ['first', 'a code first'],
 ] as const
 
+const paths = {
+  logoUrl: 'branding.logoUrl',
+  accentColour: 'branding.accentColour',
+  addressLine: 'branding.addressLine',
+  supportContact: 'supportContact',
+  locale: 'locale',
+} as const
+
+const fields = settingFields(paths)
 const lookForm = newForm('look', {
+  ...fields,
   logoUrl: {
-    label: 'Logo (https)',
-    ...named('branding.logoUrl'),
+    ...fields.logoUrl,
     attributes: html`type="url" spellcheck="false" placeholder="https://acme.example/logo.png"`,
-    hint: 'At most 40 px high in the email.',
   },
   accentColour: {
-    label: 'Button colour',
-    ...named('branding.accentColour'),
+    ...fields.accentColour,
     attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7" data-colour`,
   },
-  addressLine: {
-    label: 'Footer line',
-    ...named('branding.addressLine'),
-    hint: 'For example, the company and its address.',
-  },
-  supportContact: {
-    label: 'Support contact',
-    ...named('supportContact'),
-    hint: 'An email address or an https page, for people who did not ask for the email.',
-  },
-  locale: {
-    label: 'Language',
-    ...named('locale'),
-    choices: languageChoices,
-    hint: 'Used when a request names no language that Postern has.',
-  },
+  locale: { ...fields.locale, choices: languageChoices },
   in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
   code: { label: 'Preview with', choices: codeChoices, hint: 'Not saved. Invitations have no code.' },
 })
-
-function savedTexts({ branding, supportContact = '', locale }: AppResource) {
-  const { logoUrl = '', accentColour = '', addressLine = '' } = branding
-  return { logoUrl, accentColour, addressLine, supportContact, locale }
-}
 
 /** The language of the preview and the place of its code, which are no settings. */
 const toPreviewed = (given: URLSearchParams) => ({
@@ -75,20 +59,7 @@ const readPlace = (text: string | null): CodePlace | undefined => codePlaces.fin
 
 /** The settings of the form; those of the app where the form says nothing. */
 const toFields = (app: AppResource, given: URLSearchParams): Fields =>
-  showAgain(savedTexts(app), given, null).fields
-
-function toSettings(fields: Fields) {
-  const text = (name: keyof ReturnType<typeof savedTexts>) => optional(fields[name] ?? null)
-  return {
-    branding: {
-      logoUrl: text('logoUrl'),
-      accentColour: text('accentColour'),
-      addressLine: text('addressLine'),
-    },
-    supportContact: text('supportContact'),
-    locale: fields.locale ?? '',
-  }
-}
+  showAgain(readSettings(app, paths), given, null).fields
 
 export const showLook = async (visit: Visit): Promise<PageAnswer> =>
   lookPage(visit, await findApp(visit), visit.query, null)
@@ -100,7 +71,7 @@ async function lookPage(
   refused: OperationError | null,
 ): Promise<PageAnswer> {
   const type = readEmailType(given.get('type'))
-  const { fields: settings, error: notSaved } = showAgain(savedTexts(app), given, refused)
+  const { fields: settings, error: notSaved } = showAgain(readSettings(app, paths), given, refused)
   const fields = { ...settings, ...toPreviewed(given) }
   const rendered = await visit.call('app.preview', {
     params: { app: app.slug },
@@ -131,7 +102,7 @@ ${renderLanguages(app, type)}`
 const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
   const locale = readLanguage(fields.in ?? null)
   const code = readPlace(fields.code ?? null)
-  return { type, settings: toSettings(fields), ...(locale && { locale }), ...(code && { code }) }
+  return { type, settings: toSettingsPatch(fields, paths), ...(locale && { locale }), ...(code && { code }) }
 }
 
 const sendForm = newForm('send', {
@@ -219,7 +190,7 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
 
 export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const error = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
+  const error = await saveApp(visit, app, toSettingsPatch(toFields(app, visit.form), paths))
   if (error !== null) return lookPage(visit, await findApp(visit), visit.form, error)
   const shown = new URLSearchParams({
     type: readEmailType(visit.form.get('type')),

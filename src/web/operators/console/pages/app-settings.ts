@@ -9,28 +9,34 @@ import { type Fields, newForm, problem, readTexts } from '../form.ts'
 import { button, confirmation, copied, facts, hiddenFields, linkButton, section, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, showAgain, versionField } from './change.ts'
+import {
+  readSettings,
+  readWhole,
+  saveApp,
+  settingFields,
+  showAgain,
+  toSettingsPatch,
+  versionField,
+} from './change.ts'
 
-const address = html`type="email" spellcheck="false" autocomplete="off"`
-const number = html`inputmode="numeric" autocomplete="off"`
+const paths = {
+  name: 'name',
+  senderName: 'from.name',
+  senderAddress: 'from.address',
+  replyTo: 'replyTo',
+  envelopeFrom: 'envelopeFrom',
+  daily: 'limits.daily',
+  recipientPerHour: 'limits.recipientPerHour',
+  keyPerMinute: 'limits.keyPerMinute',
+} as const
 
+const address = { attributes: html`type="email" spellcheck="false" autocomplete="off"` }
+const fields = settingFields(paths)
 const settingsForm = newForm('settings', {
-  name: { label: 'Name', hint: 'Shown in every email and in the console.' },
-  senderName: { label: 'Sender name', faults: ['from.name'], hint: 'The name in the From line.' },
-  senderAddress: { label: 'Sender address', faults: ['from', 'from.address'], attributes: address },
-  replyTo: { label: 'Reply-To', attributes: address, hint: 'Defaults to the sender address.' },
-  envelopeFrom: {
-    label: 'Bounce address',
-    attributes: address,
-    hint: 'Defaults to that of the service, or to the sender. With a + in front of the @, each email gets its own.',
-  },
-  daily: { label: 'Emails a day (UTC)', faults: ['limits.daily'], attributes: number },
-  recipientPerHour: {
-    label: 'Emails per recipient per hour',
-    faults: ['limits.recipientPerHour'],
-    attributes: number,
-  },
-  keyPerMinute: { label: 'Requests per key per minute', faults: ['limits.keyPerMinute'], attributes: number },
+  ...fields,
+  senderAddress: { ...fields.senderAddress, ...address, faults: ['from', paths.senderAddress] },
+  replyTo: { ...fields.replyTo, ...address },
+  envelopeFrom: { ...fields.envelopeFrom, ...address },
 })
 
 const deleteForm = newForm('delete', {
@@ -46,17 +52,6 @@ type SettingsPageState = {
   readonly notDeleted?: OperationError
 }
 
-const toFields = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) => ({
-  name,
-  senderName: from.name,
-  senderAddress: from.address,
-  replyTo: replyTo ?? '',
-  envelopeFrom: envelopeFrom ?? '',
-  daily: String(limits.daily),
-  recipientPerHour: String(limits.recipientPerHour),
-  keyPerMinute: String(limits.keyPerMinute),
-})
-
 export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
   settingsPage(visit, await findApp(visit), {})
 
@@ -65,7 +60,7 @@ async function settingsPage(
   app: AppResource,
   { error: refused, notDeleted }: SettingsPageState,
 ): Promise<PageAnswer> {
-  const { fields, error } = showAgain(toFields(app), visit.form, refused ?? null)
+  const { fields, error } = showAgain(readSettings(app, paths), visit.form, refused ?? null)
   const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
   const body = html`${appHead(app, 'Settings', visit)}
 ${renderForm(app, visit, { fields, error, days })}
@@ -145,20 +140,9 @@ ${may('operator') ? html`<div class="actions save"><button class="main">Save</bu
 export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const { form } = visit
   const app = await findApp(visit)
-  const saved = toFields(app)
-  const text = (name: keyof typeof saved) => form.get(name)?.trim() ?? saved[name]
-  const body = {
-    name: text('name'),
-    from: { name: text('senderName'), address: text('senderAddress') },
-    envelopeFrom: optional(text('envelopeFrom')),
-    replyTo: optional(text('replyTo')),
-    limits: {
-      daily: readWhole(text('daily')),
-      recipientPerHour: readWhole(text('recipientPerHour')),
-      keyPerMinute: readWhole(text('keyPerMinute')),
-    },
-  }
-  const unusual = await checkDaily(visit, app, body.limits.daily)
+  const { fields } = showAgain(readSettings(app, paths), form, null)
+  const body = toSettingsPatch(fields, paths)
+  const unusual = await checkDaily(visit, app, readWhole(fields.daily ?? ''))
   const error =
     (unusual && (await findFaults(visit, app, body))) ?? unusual ?? (await saveApp(visit, app, body))
   if (error !== null) return settingsPage(visit, await findApp(visit), { error })
@@ -178,12 +162,6 @@ async function findFaults(
     field: issue.field.replace(/^settings\./, ''),
   }))
   return { ...checked.error, issues }
-}
-
-/** 0, which no limit may be, for what is no whole number: its fault is then found beside those of others. */
-function readWhole(text: string): number {
-  const value = Number(text.replaceAll(/[\s,]/g, ''))
-  return Number.isSafeInteger(value) ? value : 0
 }
 
 function renderEnd(app: AppResource, visit: Visit, notDeleted: OperationError | null): Html {

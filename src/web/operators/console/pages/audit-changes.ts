@@ -1,4 +1,5 @@
 /** The values that an entry of the audit changed: a line for each, with its old and new value. */
+import { settingsByPath } from '../../../../domain/app/settings.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -74,29 +75,8 @@ function flatten(path: string, value: unknown): Map<string, Value[]> {
   )
 }
 
-/** The labels of the forms. */
+/** Names of fields that are not settings of an app. */
 const labels: Readonly<Record<string, string>> = {
-  name: 'Name',
-  'from.name': 'Sender name',
-  'from.address': 'Sender address',
-  replyTo: 'Reply-To',
-  envelopeFrom: 'Bounce address',
-  'limits.daily': 'Emails a day',
-  'limits.recipientPerHour': 'Emails per recipient per hour',
-  'limits.keyPerMinute': 'Requests per key per minute',
-  allowedUrls: 'Allowed links',
-  appSchemes: 'Mobile app schemes',
-  allowLocalhost: 'Links to localhost',
-  allowCodes: 'One-time codes',
-  supersede: 'Older emails superseded',
-  webhookUrl: 'Webhook address',
-  hostedLinks: 'Hosted links',
-  fallbackUrl: 'Page for devices without the app',
-  locale: 'Language',
-  'branding.logoUrl': 'Logo',
-  'branding.accentColour': 'Button colour',
-  'branding.addressLine': 'Footer line',
-  supportContact: 'Support contact',
   role: 'Role',
   apps: 'Apps',
   expiresAt: 'Expires',
@@ -111,7 +91,8 @@ const labels: Readonly<Record<string, string>> = {
 
 export function nameField(path: string): string {
   const type = /^linkDestinations\.(.+)$/.exec(path)?.[1]
-  return type === undefined ? (labels[path] ?? path) : `${nameEmailType(type)} opens`
+  const label = settingsByPath.get(path)?.label ?? labels[path] ?? path
+  return type === undefined ? label : `${nameEmailType(type)} opens`
 }
 
 function renderValue(path: string, value: Value, names: Slugs): Html {

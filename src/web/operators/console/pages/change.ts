@@ -4,10 +4,13 @@
  * it is.
  */
 import { randomUUID } from 'node:crypto'
+import { IsOptional } from 'typebox'
+import type { Setting } from '../../../../domain/app/setting.ts'
+import { readSetting, settingsByPath } from '../../../../domain/app/settings.ts'
 import type { OperationError, Result } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
-import type { Html } from '../../../../templates/html.ts'
-import type { Fields } from '../form.ts'
+import { type Html, html } from '../../../../templates/html.ts'
+import type { Fields, FormField } from '../form.ts'
 import { hiddenFields } from '../parts.ts'
 import { PageFailed, type Visit } from '../visit.ts'
 
@@ -15,6 +18,60 @@ export const versionField = ({ version }: AppResource) => hiddenFields({ version
 
 /** A field that is left empty is taken away. */
 export const optional = (text: string | null): string | null => (text?.trim() ? text.trim() : null)
+
+/** Settings of an app by the names of their fields in a form: paths such as `limits.daily`. */
+export type SettingPaths<Name extends string> = Readonly<Record<Name, string>>
+
+/** The fields of a form for settings. A preview reports faults below `settings`. */
+export const settingFields = <Name extends string>(paths: SettingPaths<Name>): Record<Name, FormField> =>
+  mapValues(paths, (path) => {
+    const { hint, label, schema } = settingsByPath.get(path) ?? { label: path, schema: {} }
+    return {
+      label,
+      ...(hint !== undefined && { hint }),
+      ...('type' in schema && schema.type === 'integer' && { attributes: number }),
+      faults: [path, `settings.${path}`],
+    }
+  })
+
+const number = html`inputmode="numeric" autocomplete="off"`
+
+export const readSettings = <Name extends string>(
+  app: AppResource,
+  paths: SettingPaths<Name>,
+): Record<Name, string> => mapValues(paths, (path) => String(readSetting(app, path) ?? ''))
+
+/** The merge patch of a form. An optional setting that is left empty is removed. */
+export function toSettingsPatch<Name extends string>(texts: Fields, paths: SettingPaths<Name>): object {
+  const patch: Record<string, unknown> = {}
+  for (const [name, path] of Object.entries<string>(paths)) {
+    const [outer = '', inner] = path.split('.')
+    const value = toValue(texts[name] ?? '', settingsByPath.get(path))
+    patch[outer] = inner === undefined ? value : { ...(patch[outer] as object), [inner]: value }
+  }
+  return patch
+}
+
+function toValue(text: string, setting: Setting | undefined): string | number | null {
+  const { schema = {} } = setting ?? {}
+  if ('type' in schema && schema.type === 'integer') return readWhole(text)
+  return IsOptional(schema) ? optional(text) : text.trim()
+}
+
+/** 0, which no limit may be, for what is no whole number: its fault is then found beside those of others. */
+export function readWhole(text: string): number {
+  const value = Number(text.replaceAll(/[\s,]/g, ''))
+  return Number.isSafeInteger(value) ? value : 0
+}
+
+const mapValues = <Name extends string, Value>(
+  paths: SettingPaths<Name>,
+  toOne: (path: string) => Value,
+): Record<Name, Value> =>
+  Object.fromEntries(Object.entries<string>(paths).map(([name, path]) => [name, toOne(path)])) as Record<
+    Name,
+    Value
+  >
 
 /** Null if it was saved. */
 export async function saveApp(visit: Visit, app: AppResource, body: object): Promise<OperationError | null> {

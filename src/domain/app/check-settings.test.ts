@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AppId } from '../id.ts'
 import { appPolicy } from './app-policy.ts'
-import { type AppSettings, defaultSettings, parseAppSettings } from './settings.ts'
+import { parseAppSettings } from './check-settings.ts'
+import { type AppSettings, defaultSettings } from './settings.ts'
 
 const settings: AppSettings = {
   ...defaultSettings,

@@ -1,0 +1,74 @@
+/** Checks the settings of an app. Unsafe settings are refused when they are set, with every issue listed. */
+import { checkHooks } from '../hooks/check-settings.ts'
+import { type Parsed, parsed } from '../parsed.ts'
+import { emailTypes } from '../request/email-request.ts'
+import type { Issue } from '../request/rejection.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { checkDestination } from './hosted-link.ts'
+import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'
+import { type AppSettings, inOrder, readSetting, settingsByPath } from './settings.ts'
+
+/** Checks settings and brings the allow-list to its normal form. */
+export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
+  const tooLarge = checkSize(settings)
+  if (tooLarge !== null) return { ok: false, issues: [tooLarge] }
+  const issues: Issue[] = []
+  const keep = <T>(result: Parsed<T>): T[] => {
+    if (result.ok) return [result.value]
+    issues.push(...result.issues)
+    return []
+  }
+  const allowedUrls = settings.allowedUrls.flatMap((text) => keep(parseAllowedUrl(text)))
+  const appSchemes = settings.appSchemes.flatMap((text) => keep(parseAppScheme(text)))
+  issues.push(...checkValues(settings))
+  if (!locales.includes(settings.locale)) {
+    issues.push({ field: 'locale', code: 'unknown_locale', message: `Choose one of ${locales.join(', ')}.` })
+  }
+  const schemes = new Set(appSchemes.map((entry) => entry.scheme))
+  const senderDomains = settings.senderDomains.flatMap((text) => keep(parseSenderDomain(text)))
+  issues.push(...checkSenderDomains({ ...settings, senderDomains }))
+  const { allowLocalhost } = settings
+  const links = { allowedUrls, appSchemes, allowLocalhost, schemes }
+  issues.push(...checkHostedLinks(settings, links), ...checkHooks(settings.hooks ?? {}, links))
+  if (issues.length > 0) return { ok: false, issues }
+  const lists = {
+    allowedUrls: texts(allowedUrls),
+    appSchemes: texts(appSchemes),
+    senderDomains: [...new Set(senderDomains)].toSorted(),
+  }
+  return parsed(inOrder({ ...settings, ...lists }))
+}
+
+/** Bounds what each change adds to the audit, and what lists of apps have to read. */
+const settingsMax = 16 * 1024
+
+function checkSize(settings: AppSettings): Issue | null {
+  const sizes = Object.entries(settings).map(([field, value]) => ({
+    field,
+    size: JSON.stringify(value ?? null).length,
+  }))
+  if (sizes.reduce((sum, { size }) => sum + size, 0) <= settingsMax) return null
+  const [largest] = sizes.toSorted((a, b) => b.size - a.size)
+  const message = `The settings of an app have at most ${settingsMax} characters in all; this one is the largest.`
+  return { field: largest?.field ?? 'name', code: 'too_large', message }
+}
+
+const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
+
+/** The faults of each value by itself. */
+const checkValues = (settings: AppSettings): Issue[] =>
+  [...settingsByPath].flatMap(([path, { check }]) => {
+    const value = readSetting(settings, path)
+    return value === undefined || check === undefined ? [] : check(value as never, path)
+  })
+
+function checkHostedLinks(settings: AppSettings, policy: Parameters<typeof checkDestination>[1]): Issue[] {
+  const issues: Issue[] = []
+  const add = (field: string, code: string, message: string) => issues.push({ field, code, message })
+  for (const [type, destination] of Object.entries(settings.linkDestinations)) {
+    const known = emailTypes.some((name) => name === type)
+    const fault = known ? checkDestination(destination, policy) : `The types are ${emailTypes.join(', ')}.`
+    if (fault !== null) add(`linkDestinations.${type}`, 'destination_invalid', fault)
+  }
+  return issues
+}
