@@ -1,7 +1,6 @@
 /** The settings of an app as options of `app create` and `app update`, and the settings after a change. */
 import { type Command, Option } from 'commander'
 import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
-import { hostedLinkModes } from '../domain/app/hosted-link.ts'
 import type { Setting } from '../domain/app/setting.ts'
 import { type AppSettings, readSetting, settingsByPath } from '../domain/app/settings.ts'
 import type { AppResource } from '../management/resources.ts'
@@ -13,18 +12,11 @@ import { CommandFailed, UsageError } from './output.ts'
 export type SettingOptions = Readonly<Record<string, unknown>>
 
 type SettingOption = NonNullable<Setting['option']>
-type OptionalSetting = { readonly path: string; readonly kind: Kind; readonly option: SettingOption }
-/** `text` with an empty text removes the setting. A `map` has `key=value` entries. */
-type Kind = 'text' | 'switch' | 'whole' | 'list' | 'map'
+type OptionalSetting = Setting & { readonly path: string; readonly option: SettingOption }
 
-const kinds: Readonly<Record<string, Kind>> = {
-  ...{ string: 'text', boolean: 'switch', integer: 'whole', array: 'list', object: 'map' },
-}
-
-const optional = [...settingsByPath].flatMap(([path, { option, schema }]): OptionalSetting[] => {
-  const { type = 'string' } = schema as { readonly type?: string }
-  return option === undefined ? [] : [{ path, kind: kinds[type] ?? 'text', option }]
-})
+const optional = [...settingsByPath].flatMap(([path, setting]): OptionalSetting[] =>
+  setting.option === undefined ? [] : [{ ...setting, path, option: setting.option }],
+)
 
 /** `--allow-url <url>` as `--allow-url` or, with a verb, `--remove-allow-url`. */
 const nameOf = ({ flags }: SettingOption, verb = ''): string => `--${verb}${flags.split(' ', 1)[0]?.slice(2)}`
@@ -41,9 +33,9 @@ export function addSettingOptions(command: Command): Command {
   for (const [group, members] of groups) {
     if (group === 'Look') addHookOptions(command.optionsGroup('Auth servers that post to the app:'))
     command.optionsGroup(`${group}:`)
-    for (const { kind, option, path } of members) {
+    for (const { choices, kind, option } of members) {
       const added = new Option(option.flags, option.about)
-      if (path === 'hostedLinks') added.choices(hostedLinkModes)
+      if (choices !== undefined) added.choices(choices)
       if (kind === 'whole') added.argParser(parseWhole)
       if (kind === 'list' || kind === 'map') added.argParser(collect)
       command.addOption(added)
@@ -92,7 +84,7 @@ export function changeSettings(base: AppSettings, options: SettingOptions): AppS
   }
 }
 
-type Change = { kind: Kind; before: unknown; given: unknown; removed: unknown }
+type Change = { kind: Setting['kind']; before: unknown; given: unknown; removed: unknown }
 
 function changeValue({ kind, before, given, removed }: Change): unknown {
   const [added, gone] = [given ?? [], removed ?? []] as [string[], string[]]

@@ -5,7 +5,6 @@
 
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
-import { settingsFields } from '../domain/app/settings.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
@@ -16,6 +15,7 @@ import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
 import { appStatus, closed, orNull, time } from './operation/schema.ts'
+import { settingsFields } from './settings-schema.ts'
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))

@@ -3,14 +3,68 @@
  * patch (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which
  * reports every fault.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, type TOptional, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox'
 import { parseAppSettings } from '../domain/app/check-settings.ts'
 import { withAddressDomains } from '../domain/app/sender-domains.ts'
-import { type AppSettings, defaultSettings, settingsFields } from '../domain/app/settings.ts'
+import type { Setting, SettingGroup } from '../domain/app/setting.ts'
+import { type AppSettings, defaultSettings, settingEntries } from '../domain/app/settings.ts'
+import { settingsTable } from '../domain/app/settings-table.ts'
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import type { Issue } from '../domain/request/rejection.ts'
 import { languageTags } from '../templates/locales/locales.ts'
 import { appStatus, closed } from './operation/schema.ts'
+
+/** Types alone: `parseAppSettings` has the rules, and reports every fault. */
+function toSchema(entry: Setting | SettingGroup): TSchema {
+  if ('fields' in entry) return closed(toSchemas(Object.entries(entry.fields)))
+  const schema = toValueSchema(entry)
+  return entry.isOptional ? Type.Optional(schema) : schema
+}
+
+const toSchemas = (entries: readonly (readonly [string, Setting | SettingGroup])[]): TProperties =>
+  Object.fromEntries(entries.map(([name, entry]) => [name, toSchema(entry)]))
+
+function toValueSchema({ kind, choices = [], description, example, keys = [] }: Setting): TSchema {
+  const about = description === undefined ? {} : { description }
+  const text = (more = {}) => Type.String({ ...(example !== undefined && { examples: [example] }), ...more })
+  const perKey = (value: TSchema) =>
+    closed(Object.fromEntries(keys.map((key) => [key, Type.Optional(value)])))
+  switch (kind) {
+    case 'text':
+      return text(about)
+    case 'switch':
+      return Type.Boolean(about)
+    case 'whole':
+      return Type.Integer({ examples: [100], ...about })
+    case 'list':
+      return Type.Array(text(), about)
+    case 'choice':
+      return Type.Enum([...choices], about)
+    case 'map':
+      return perKey(text())
+    case 'hooks':
+      return perKey(hookSchema)
+    default:
+      return kind satisfies never
+  }
+}
+
+const perKind = (value: TSchema) => Type.Record(Type.String({ maxLength: 100 }), value)
+const hookSchema = closed({
+  verifyUrl: Type.Optional(Type.String({ examples: ['https://REF.supabase.co/auth/v1/verify'] })),
+  pages: Type.Optional(perKind(Type.String({ examples: ['https://app.acme.test/code'] }))),
+  lifeSeconds: Type.Optional(perKind(Type.Integer())),
+  organisationName: Type.Optional(Type.String({ examples: ['Acme'] })),
+})
+
+type Schemas<Values> = {
+  [Name in keyof Values]-?: undefined extends Values[Name]
+    ? TOptional<TUnsafe<NonNullable<Values[Name]>>>
+    : TUnsafe<Values[Name]>
+}
+
+/** In the order in which they are kept and answered. */
+export const settingsFields = toSchemas(settingEntries) as unknown as Schemas<AppSettings>
 
 const status = appStatus()
 
@@ -36,7 +90,11 @@ export const AppBody = closed({
   name,
   from,
   ...optional(defaulted),
-  limits: Type.Optional(closed(optional(settingsFields.limits.properties))),
+  limits: Type.Optional(
+    Type.Unsafe<Partial<AppSettings['limits']>>(
+      closed(optional(toSchemas(Object.entries(settingsTable.limits.fields)))),
+    ),
+  ),
   status: Type.Optional(status),
   slug: Type.Optional(Type.String({ description: 'If given, it must match the slug in the path.' })),
   ...readOnly,

@@ -289,7 +289,7 @@ test('the audit shows up to four values of a change at once, and folds more', as
   )
   assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
   const changed = entryOf('changed Emails a day of')
-  assert.match(changed, /changed Emails a day of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/)
+  assert.match(changed, /changed Emails a day \(UTC\) of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/)
   assert.doesNotMatch(changed, /per hour|per minute/, 'values that stay are not listed')
 })
 

@@ -1,15 +1,15 @@
 /**
  * The parts of a setting of an app, and the rules that several settings share.
  *
- *     replyTo: optional(text('help@acme.test'), {
+ *     replyTo: optionalText({
  *       label: 'Reply-To',
  *       hint: 'Defaults to the sender address.',
+ *       example: 'help@acme.test',
  *       check: isAddress,
  *       option: option('Sender', '--reply-to <address>', 'Reply-To address'),
  *       line: ['reply to'],
  *     }),
  */
-import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
@@ -17,11 +17,14 @@ import type { Issue } from '../request/rejection.ts'
 import { type AppLimits, defaultLimits } from './limit.ts'
 
 /** The parts of a setting that operators see, and who may change it. */
-export type Parts<Value> = {
+type Parts<Value> = {
   /** In forms and in the audit. */
   readonly label: string
   /** Below the field of a form. */
   readonly hint?: string
+  /** In the document of the API. */
+  readonly description?: string
+  readonly example?: string
   /** `admin`: of the app. `service`: an admin of the whole service. Otherwise an operator of the app. */
   readonly role?: 'admin' | 'service'
   /** The faults of a value that need no other. */
@@ -31,7 +34,7 @@ export type Parts<Value> = {
   readonly line?: readonly [name: string, describe?: (value: Value) => string]
 }
 
-/** An option of commands. A list has `--remove-…` besides, and a switch `--no-…`. */
+/** An option of commands. A list or map has `--remove-…` besides, and a switch `--no-…`. */
 type SettingOption = {
   /** Its heading in the help. */
   readonly group: string
@@ -45,37 +48,107 @@ export const option = (group: string, flags: string, about: string, undo = ''): 
   ...{ group, flags, about, undo },
 })
 
-/** A setting with one value or list. Null removes it if it is optional, and else gives its default. */
-export type Setting = Parts<never> & { readonly schema: TSchema; readonly default?: unknown }
-/** An object of settings. */
-export type SettingGroup = Pick<Setting, 'schema' | 'role' | 'default'> & {
-  readonly fields: Readonly<Record<string, Setting>>
+/** `map`: texts by the names in `keys`. `hooks`: settings of auth servers by theirs. */
+type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'hooks'
+
+/** An optional setting may be absent. One without a default must be given, unless it is optional. */
+export type Setting = Parts<never> & {
+  readonly kind: Kind
+  readonly isOptional: boolean
+  readonly default?: unknown
+  readonly choices?: readonly string[]
+  /** The names that an object may have, in order. */
+  readonly keys?: readonly string[]
 }
 
-/** Without a default it must be given. */
-export const setting = <Schema extends TSchema>(
-  schema: Schema,
-  parts: Parts<Static<Schema>> & { readonly default?: Static<Schema> },
-) => ({ schema, ...parts })
+/** An object of settings. */
+export type SettingGroup = {
+  readonly fields: Readonly<Record<string, Setting>>
+  readonly role?: 'admin' | 'service'
+}
 
-/** Without a value it is absent. */
-export const optional = <Schema extends TSchema>(schema: Schema, parts: Parts<Static<Schema>>) => ({
-  schema: Type.Optional(schema),
-  ...parts,
+declare const brand: unique symbol
+/** With the type of its value, for `AppSettings`. */
+type Typed<Value, Optional> = Setting & { readonly [brand]?: Value; readonly isOptional: Optional }
+
+export type SettingValue<Of> = Of extends { readonly fields: infer Fields }
+  ? SettingValues<Fields>
+  : Of extends { readonly [brand]?: infer Value }
+    ? Value
+    : never
+
+/** The values of a table of settings. */
+export type SettingValues<Table> = {
+  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? never : Name]: SettingValue<
+    Table[Name]
+  >
+} & {
+  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? Name : never]?: SettingValue<
+    Table[Name]
+  >
+}
+
+const newSetting =
+  <Value>(kind: Kind) =>
+  (parts: Parts<Value> & { readonly default?: Value }): Typed<Value, false> => ({
+    ...parts,
+    kind,
+    isOptional: false,
+  })
+
+const newOptional =
+  <Value>(kind: Kind) =>
+  (parts: Parts<Value>): Typed<Value, true> => ({ ...parts, kind, isOptional: true })
+
+export const text = newSetting<string>('text')
+export const optionalText = newOptional<string>('text')
+export const toggle = newSetting<boolean>('switch')
+export const list = newSetting<readonly string[]>('list')
+
+export const mapOf = <Key extends string>(
+  keys: readonly Key[],
+  parts: Parts<Readonly<Partial<Record<Key, string>>>>,
+) => ({
+  ...newSetting<Readonly<Partial<Record<Key, string>>>>('map')(parts),
+  default: {},
+  keys,
 })
 
-type Fields = Readonly<Record<string, { readonly schema: TSchema }>>
-type Schemas<Of extends Fields> = { [Name in keyof Of]: Of[Name]['schema'] }
+export const hooksOf = <Value extends object>(
+  keys: readonly (keyof Value & string)[],
+  parts: Parts<Value>,
+) => ({
+  ...newOptional<Value>('hooks')(parts),
+  keys,
+})
 
-export const schemasOf = <Of extends Fields>(fields: Of): Schemas<Of> =>
-  Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema])) as Schemas<Of>
+export const choice = <Choice extends string>(
+  choices: readonly Choice[],
+  parts: Parts<Choice> & { readonly default: Choice },
+): Typed<Choice, false> & { readonly choices: readonly Choice[] } => ({
+  ...newSetting<Choice>('choice')(parts),
+  choices,
+})
 
-export const group = <Of extends Fields>(
-  fields: Of,
-  more: Pick<Setting, 'role'> & { readonly default?: Partial<Static<TObject<Schemas<Of>>>> } = {},
-) => ({ schema: Type.Object(schemasOf(fields), { additionalProperties: false }), fields, ...more })
-
-export const text = (...examples: string[]) => Type.String({ examples })
+export const limit = (
+  name: keyof AppLimits,
+  max: number,
+  {
+    option: [flags, about],
+    ...parts
+  }: Pick<Parts<number>, 'label' | 'line'> & {
+    readonly option: readonly [flags: string, about: string]
+  },
+): Typed<number, false> =>
+  newSetting<number>('whole')({
+    ...parts,
+    default: defaultLimits[name],
+    check: (value, field) =>
+      Number.isInteger(value) && value >= 1 && value <= max
+        ? []
+        : [{ field, code: 'malformed_limit', message: `A whole number from 1 to ${max}.` }],
+    option: option('Limits', flags, `${about} (default: ${defaultLimits[name]})`),
+  })
 
 type Check = (value: string, field: string) => readonly Issue[]
 
@@ -84,6 +157,10 @@ export const rule =
   (isRight: (value: string) => boolean, code: string, message: string): Check =>
   (value, field) =>
     isRight(value) ? [] : [{ field, code, message }]
+
+export const both =
+  (one: Check, other: Check): Check =>
+  (value, field) => [...one(value, field), ...other(value, field)]
 
 export const isText = (max: number): Check =>
   rule(
@@ -117,23 +194,3 @@ export const fitsBounces = rule(
   'too_long',
   `With a + in front of the @, at most ${bounceLocalMax} characters in front of the +.`,
 )
-
-export const limit = (
-  name: keyof AppLimits,
-  max: number,
-  {
-    option: [flags, about],
-    ...parts
-  }: Pick<Parts<number>, 'label' | 'line'> & {
-    readonly option: readonly [flags: string, about: string]
-  },
-) =>
-  setting(Type.Integer({ examples: [100] }), {
-    ...parts,
-    default: defaultLimits[name],
-    check: (value, field) =>
-      Number.isInteger(value) && value >= 1 && value <= max
-        ? []
-        : [{ field, code: 'malformed_limit', message: `A whole number from 1 to ${max}.` }],
-    option: option('Limits', flags, `${about} (default: ${defaultLimits[name]})`),
-  })

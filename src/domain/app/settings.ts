@@ -1,37 +1,40 @@
-/** The settings of an app, and what is derived from their table: types, schemas, defaults, order. */
-import type { Static, TObject } from 'typebox'
-import { type Setting, type SettingGroup, schemasOf } from './setting.ts'
+/** The settings of an app, and what is derived from their table: types, defaults, order. */
+import type { Setting, SettingGroup, SettingValues } from './setting.ts'
 import { settingsTable } from './settings-table.ts'
 
-/** JSON schemas of types alone: `parseAppSettings` has the rules, and reports every fault. */
-export const settingsFields = schemasOf(settingsTable)
-
-type DeepReadonly<Value> = Value extends object
-  ? { readonly [Name in keyof Value]: DeepReadonly<Value[Name]> }
-  : Value
-
 /** Settings as an operator gives them and the store keeps them: plain JSON. */
-export type AppSettings = DeepReadonly<Static<TObject<typeof settingsFields>>>
+export type AppSettings = SettingValues<typeof settingsTable>
 
 type Defaulted = {
   [Name in keyof AppSettings as undefined extends AppSettings[Name] ? never : Name]: AppSettings[Name]
 }
 
 type Entry = Setting | SettingGroup
-const entries = Object.entries(settingsTable) as [keyof AppSettings, Entry][]
 
-export const defaultSettings = Object.fromEntries(
-  entries.flatMap(([name, entry]) => (entry.default === undefined ? [] : [[name, entry.default]])),
-) as Omit<Defaulted, 'name' | 'from'>
+export const settingEntries = Object.entries(settingsTable) as [keyof AppSettings, Entry][]
 
 /** All settings by their paths, such as `limits.daily`. */
 export const settingsByPath: ReadonlyMap<string, Setting> = new Map(
-  entries.flatMap(([name, entry]): [string, Setting][] =>
+  settingEntries.flatMap(([name, entry]): [string, Setting][] =>
     'fields' in entry
       ? Object.entries(entry.fields).map(([field, inner]) => [`${name}.${field}`, inner])
       : [[name, entry]],
   ),
 )
+
+/** Undefined for a setting that must be given, or may be absent. */
+function defaultOf(entry: Entry): unknown {
+  if (!('fields' in entry)) return entry.default
+  const fields = Object.entries(entry.fields)
+  if (fields.some(([, field]) => field.default === undefined && !field.isOptional)) return undefined
+  return Object.fromEntries(
+    fields.map(([name, field]) => [name, field.default]).filter(([, value]) => value !== undefined),
+  )
+}
+
+export const defaultSettings = Object.fromEntries(
+  settingEntries.map(([name, entry]) => [name, defaultOf(entry)]).filter(([, value]) => value !== undefined),
+) as Omit<Defaulted, 'name' | 'from'>
 
 /** The value at a path; undefined if it is absent. */
 export const readSetting = (given: AppSettings, path: string): unknown =>
@@ -41,17 +44,26 @@ export const readSetting = (given: AppSettings, path: string): unknown =>
 
 /** The settings that only an admin of the app, or of the whole service, may change. */
 export const settingsFor = (role: 'admin' | 'service'): (keyof AppSettings)[] =>
-  entries.filter(([, entry]) => entry.role === role).map(([name]) => name)
+  settingEntries.filter(([, entry]) => entry.role === role).map(([name]) => name)
 
 /** The same settings in the order of the table, so that equal settings are equal JSON. */
-export const inOrder = (given: AppSettings): AppSettings =>
-  order({ properties: settingsFields as Ordered['properties'] }, given) as AppSettings
+export const inOrder = (given: AppSettings): AppSettings => order(settingsTable, given) as AppSettings
 
-type Ordered = { readonly properties?: Readonly<Record<string, Ordered>> | undefined }
-
-function order({ properties }: Ordered, value: unknown): unknown {
-  if (properties === undefined) return value
-  const given = value as Readonly<Record<string, unknown>>
-  const present = Object.entries(properties).filter(([name]) => given[name] !== undefined)
-  return Object.fromEntries(present.map(([name, schema]) => [name, order(schema, given[name])]))
+function order(table: Readonly<Record<string, Entry>>, values: object): object {
+  const given = values as Readonly<Record<string, unknown>>
+  const present = Object.entries(table).filter(([name]) => given[name] !== undefined)
+  return Object.fromEntries(
+    present.map(([name, entry]) => {
+      const value = given[name]
+      if ('fields' in entry) return [name, order(entry.fields, value as object)]
+      return [name, entry.keys === undefined ? value : pick(value as object, entry.keys)]
+    }),
+  )
 }
+
+const pick = (values: object, names: readonly string[]): object =>
+  Object.fromEntries(
+    names
+      .map((name) => [name, (values as Readonly<Record<string, unknown>>)[name]])
+      .filter(([, value]) => value !== undefined),
+  )

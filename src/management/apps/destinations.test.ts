@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { testSettings } from '../../../test/support/service.ts'
 import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { settingsFields } from '../../domain/app/settings.ts'
 import { newId } from '../../domain/id.ts'
+import { settingsFields } from '../settings-schema.ts'
 import { sendsElsewhere } from './destinations.ts'
 
 const settings: AppSettings = {

@@ -4,7 +4,6 @@
  * it is.
  */
 import { randomUUID } from 'node:crypto'
-import { IsOptional } from 'typebox'
 import type { Setting } from '../../../../domain/app/setting.ts'
 import { readSetting, settingsByPath } from '../../../../domain/app/settings.ts'
 import type { OperationError, Result } from '../../../../management/operation/result.ts'
@@ -25,11 +24,11 @@ export type SettingPaths<Name extends string> = Readonly<Record<Name, string>>
 /** The fields of a form for settings. A preview reports faults below `settings`. */
 export const settingFields = <Name extends string>(paths: SettingPaths<Name>): Record<Name, FormField> =>
   mapValues(paths, (path) => {
-    const { hint, label, schema } = settingsByPath.get(path) ?? { label: path, schema: {} }
+    const { hint, kind, label } = settingsByPath.get(path) ?? { kind: 'text', label: path }
     return {
       label,
       ...(hint !== undefined && { hint }),
-      ...('type' in schema && schema.type === 'integer' && { attributes: number }),
+      ...(kind === 'whole' && { attributes: number }),
       faults: [path, `settings.${path}`],
     }
   })
@@ -53,9 +52,8 @@ export function toSettingsPatch<Name extends string>(texts: Fields, paths: Setti
 }
 
 function toValue(text: string, setting: Setting | undefined): string | number | null {
-  const { schema = {} } = setting ?? {}
-  if ('type' in schema && schema.type === 'integer') return readWhole(text)
-  return IsOptional(schema) ? optional(text) : text.trim()
+  if (setting?.kind === 'whole') return readWhole(text)
+  return setting?.isOptional ? optional(text) : text.trim()
 }
 
 /** 0, which no limit may be, for what is no whole number: its fault is then found beside those of others. */
