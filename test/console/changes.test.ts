@@ -288,8 +288,11 @@ test('the audit shows up to four values of a change at once, and folds more', as
     new RegExp(`<del>${app.app.settings.name}</del> → <ins>Renamed</ins>`),
   )
   assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
-  const changed = entryOf('changed Emails a day of')
-  assert.match(changed, /changed Emails a day \(UTC\) of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/)
+  const changed = entryOf('changed Emails a day (UTC) of')
+  assert.match(
+    changed,
+    /changed Emails a day \(UTC\) of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/,
+  )
   assert.doesNotMatch(changed, /per hour|per minute/, 'values that stay are not listed')
 })
 
