@@ -1,67 +1,65 @@
 /** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
-
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { activityDays, appMinutesKept, keepDays } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { RefusalResource } from '../management/resources.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
-import { parsePastTime } from './time.ts'
+import { type CommandGroup, command, given, option } from './command.ts'
+import { pastOption } from './options.ts'
+import { formatMs, formatTime, formatTimeAndAge, listing, record, table } from './output.ts'
 
 type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
 
-export function addActivityCommands(program: Command, deps: CliDeps): void {
-  addActivityCommand(program, deps)
-  addRefusalCommands(program, deps)
-}
-
-function addActivityCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('activity')
-    .description('count requests, outcomes and relay replies, by minute or hour')
-    .option('--app <app>', `only this app; its minutes are kept for ${appMinutesKept / 60} hours`)
-    .addOption(
-      new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
-    )
-    .option(
-      '--since <time>',
+export const activityCommand = command({
+  use: 'activity',
+  about: 'count requests, outcomes and relay replies, by minute or hour',
+  options: [
+    option('--app <app>', `only this app; its minutes are kept for ${appMinutesKept / 60} hours`),
+    new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
+    pastOption(
+      '--since',
       'start of the period: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
-      (text) => parsePastTime(text, '--since'),
-    )
-    .option('--until <time>', 'end of the period (default: now)', (text) => parsePastTime(text, '--until'))
-    .action(({ app, step, since, until }: ActivityOptions) =>
-      withOperations(deps, async ({ call }) => {
-        const query = {
-          ...(app && { app }),
-          ...(step && { step }),
-          ...(since && { from: since }),
-          ...(until && { to: until }),
-        }
-        const activity = await call('activity.show', { query })
-        print(deps.output, activity, () => describeActivity(activity))
-      }),
-    )
-}
+      'time',
+    ),
+    pastOption('--until', 'end of the period (default: now)', 'time'),
+  ],
+  examples: ['postern activity --app acme --since 2h'],
+  run: ({ call }, _, { app, since: from, step, until: to }: ActivityOptions) =>
+    call('activity.show', { query: given({ app, step, from, to }) }),
+  show: describeActivity,
+})
 
-function addRefusalCommands(program: Command, deps: CliDeps): void {
-  const refusal = program.command('refusal').description('find out why requests were refused')
-  refusal
-    .command('list <app>')
-    .description(`list the newest ${refusalsMax} refused requests of an app, newest first`)
-    .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
-  refusal
-    .command('show <request>')
-    .description('show one refused request by its requestId')
-    .addHelpText('after', '\nExample:\n  postern refusal show req_01kgzv9m2c00ky8q2n4x7dbt6s')
-    .action((request: string) =>
-      withOperations(deps, async ({ call }) => {
-        const found = await call('refusal.show', { params: { request } })
-        print(deps.output, found, () => describeRefused(found))
-      }),
-    )
+const listRefusals = command({
+  use: 'list <app>',
+  about: `list the newest ${refusalsMax} refused requests of an app, newest first`,
+  examples: ['postern refusal list acme'],
+  run: async ({ call }, [app]) => (await call('refusal.list', { params: { app } })).items,
+  show: (items, [app]) =>
+    listing(items, `no refused requests from ${app} in the last ${keepDays} days`, {
+      at: ({ at }) => formatTime(at),
+      status: ({ status }) => status,
+      code: ({ code }) => code,
+      issues: ({ issues }) => issues.join(', ') || null,
+      link: ({ origin }) => origin,
+      key: ({ key }) => key,
+      request: ({ requestId }) => requestId,
+    }),
+})
+
+const showRefusal = command({
+  use: 'show <request>',
+  about: 'show one refused request by its requestId',
+  examples: ['postern refusal show req_01kgzv9m2c00ky8q2n4x7dbt6s'],
+  run: ({ call }, [request]) => call('refusal.show', { params: { request } }),
+  show: (found) => describeRefused(found),
+})
+
+export const refusalCommands: CommandGroup = {
+  name: 'refusal',
+  about: 'find out why requests were refused',
+  commands: [listRefusals, showRefusal],
 }
 
 const heads = [
@@ -107,23 +105,6 @@ function describeActivity({ from, items, step, to, total }: Answer<'activity.sho
     ['step', step],
   ])
   return `${table(heads, [...rows, ['total', ...cells(total)]])}\n\n${details}`
-}
-
-async function list(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
-  const { items } = await call('refusal.list', { params: { app } })
-  print(deps.output, items, () => {
-    if (items.length === 0) return `no refused requests from ${app} in the last ${keepDays} days`
-    const rows = items.map(({ at, status, code, issues, origin, key, requestId }) => [
-      formatTime(at),
-      status,
-      code,
-      issues.join(', ') || null,
-      origin,
-      key,
-      requestId,
-    ])
-    return table(['at', 'status', 'code', 'issues', 'link', 'key', 'request'], rows)
-  })
 }
 
 const describeRefused = (refusal: RefusalResource): string =>

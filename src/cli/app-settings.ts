@@ -4,8 +4,8 @@ import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/al
 import type { Setting } from '../domain/app/setting.ts'
 import { type AppSettings, readSetting, settingsByPath } from '../domain/app/settings.ts'
 import type { AppResource } from '../management/resources.ts'
+import { collect } from './command.ts'
 import { addHookOptions, changeHooks, describeHooks } from './hook-settings.ts'
-import { collect } from './options.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** The options that were given, by commander's names of them. */

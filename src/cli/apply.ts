@@ -1,34 +1,27 @@
 /** `postern apply`: creates and changes apps to match a file, with a plan shown first. */
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { type Command, Option } from 'commander'
 import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
+import { type CommandSpec, option } from './command.ts'
 import { type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
+import { yesOption } from './options.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
-const form = `
-The file is YAML or JSON: an app as "postern app show --json" prints it, or a list of them ("postern app list --json"). Needs the role admin. Settings left out of it get
-their defaults. Apps left out of it stay as they are.
-
-Example:
-  postern apply apps.yaml --dry-run`
-
-export function addApplyCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('apply <file>')
-    .description('create and change apps to match a file; "-" is standard input')
-    .option('--dry-run', 'only show what would change')
-    .addOption(new Option('--yes', 'do not ask'))
-    .addHelpText('after', form)
-    .action((file: string, options: ApplyOptions) =>
-      withOperations(
-        deps,
-        (context) => apply(deps, context, file, options),
-        options.dryRun ? 'open' : 'create',
-      ),
-    )
+export const applyCommand: CommandSpec = {
+  use: 'apply <file>',
+  about: 'create and change apps to match a file; "-" is standard input',
+  options: [option('--dry-run', 'only show what would change'), yesOption()],
+  notes: `The file is YAML or JSON: an app as "postern app show --json" prints it, or a list of them ("postern app list --json"). Needs the role admin. Settings left out of it get
+their defaults. Apps left out of it stay as they are.`,
+  examples: ['postern apply apps.yaml --dry-run'],
+  act: (deps, [file = ''], options: ApplyOptions) =>
+    withOperations(
+      deps,
+      (context) => apply(deps, context, file, options),
+      options.dryRun ? 'open' : 'create',
+    ),
 }
 
 type ApplyOptions = { dryRun?: boolean; yes?: boolean }

@@ -1,61 +1,52 @@
 /** `postern backup`, `restore` and `copy`: the database as a whole. */
-import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
 import { counted, describeBytes, formatCount } from '../domain/counts.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Found, FoundByKind, Restored } from '../store/database-facts.ts'
+import { type CommandSpec, option } from './command.ts'
 import { type CliDeps, commandConfig } from './context.ts'
-import { readSecretFile } from './options.ts'
 import { print, UsageError } from './output.ts'
+import { readSecretFile } from './secret-file.ts'
 
-export function addBackupCommands(program: Command, deps: CliDeps): void {
-  program
-    .command('backup <file>')
-    .description('copy the SQLite database into FILE while the service runs; "-" is standard output')
-    .addHelpText('after', backupHelp)
-    .action((file: string) => backup(deps, file))
-  program
-    .command('restore <file>')
-    .description('replace the SQLite database with a backup; the service must be stopped')
-    .option('--cancel-queued', 'cancel the emails that were queued when the backup was made')
-    .addHelpText('after', restoreHelp)
-    .action((file: string, { cancelQueued = false }: { cancelQueued?: boolean }) =>
-      restore(deps, file, cancelQueued),
-    )
-  program
-    .command('copy')
-    .description('copy the SQLite database to a new one on PostgreSQL; the service must be stopped')
-    .requiredOption(
-      '--to <url>',
-      'postgres://user@host/database, or file:PATH of a file that holds a URL with a password',
-    )
-    .addHelpText('after', copyHelp)
-    .action(({ to }: { to: string }) => copy(deps, to))
+export const backupCommand: CommandSpec = {
+  use: 'backup <file>',
+  about: 'copy the SQLite database into FILE while the service runs; "-" is standard output',
+  notes: `The file holds every email that was accepted before the command began. It appears once it is complete, and
+never replaces another file. With the Debian package, name a file below /var/lib/postern, or redirect "-".`,
+  examples: ['postern backup /var/lib/postern/backup.db'],
+  act: (deps, [file = '']) => backup(deps, file),
 }
 
-const backupHelp = `
-The file holds every email that was accepted before the command began. It appears once it is complete, and
-never replaces another file. With the Debian package, name a file below /var/lib/postern, or redirect "-".
-
-Example:
-  postern backup /var/lib/postern/backup.db`
-
-const restoreHelp = `
-The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The current
+export const restoreCommand: CommandSpec = {
+  use: 'restore <file>',
+  about: 'replace the SQLite database with a backup; the service must be stopped',
+  options: [option('--cancel-queued', 'cancel the emails that were queued when the backup was made')],
+  notes: `The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The current
 database is kept under another name. If the backup was made from it, what has changed since is carried over: access that ended,
 settings of apps, secrets, suppressions, records. Mail that was queued in the backup is sent, unless it is known to have ended,
 or its link has expired. Sessions, invitations and sign-in links end. The output lists what was carried over and what is lost.
-FILE is read by the service's user; "-" is standard input.
+FILE is read by the service's user; "-" is standard input.`,
+  examples: [
+    'systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern',
+  ],
+  act: (deps, [file = ''], { cancelQueued = false }: { cancelQueued?: boolean }) =>
+    restore(deps, file, cancelQueued),
+}
 
-Example:
-  systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern`
-
-const copyHelp = `
-POSTERN_DATABASE_URL is the SQLite database; change it after the copy. The target must have no Postern schema
-yet. Apps keep their keys. The old database file is renamed.
-
-Example:
-  systemctl stop postern && postern copy --to file:/var/lib/postern/target-url`
+export const copyCommand: CommandSpec = {
+  use: 'copy',
+  about: 'copy the SQLite database to a new one on PostgreSQL; the service must be stopped',
+  options: [
+    option(
+      '--to <url>',
+      'postgres://user@host/database, or file:PATH of a file that holds a URL with a password',
+    ).makeOptionMandatory(),
+  ],
+  notes: `POSTERN_DATABASE_URL is the SQLite database; change it after the copy. The target must have no Postern schema
+yet. Apps keep their keys. The old database file is renamed.`,
+  examples: ['systemctl stop postern && postern copy --to file:/var/lib/postern/target-url'],
+  act: (deps, _, { to = '' }: { to?: string }) => copy(deps, to),
+}
 
 async function backup(deps: CliDeps, file: string): Promise<void> {
   if (file === '-' && process.stdout.isTTY)

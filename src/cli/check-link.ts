@@ -1,29 +1,21 @@
 /** `postern check-link`: would a link be sent, and if not, why. Nothing is sent or counted. */
-import { type Command, Option } from 'commander'
-import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
+import type { EmailType } from '../domain/request/email-request.ts'
 import type { Answer } from '../management/operations.ts'
-import { type CliDeps, withOperations } from './context.ts'
-import { CommandFailed, print, table } from './output.ts'
+import { command } from './command.ts'
+import { typeOption } from './options.ts'
+import { table } from './output.ts'
 
-type Options = { type: EmailType }
-
-export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('check-link <app> <url>')
-    .description('check whether a link would be sent for an app, and if not, why')
-    .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
-    .addHelpText(
-      'after',
-      "\nAny text will do as the token: do not give a real one, which others could see.\n\nExample:\n  postern check-link acme 'https://app.acme.test/auth?token=any'",
-    )
-    .action((app: string, url: string, { type }: Options) =>
-      withOperations(deps, async ({ call }) => {
-        const check = await call('app.check_link', { params: { app }, body: { url, type } })
-        print(deps.output, check, () => describe(app, check))
-        if (!check.allowed) throw new CommandFailed('the link would not be sent; see above')
-      }),
-    )
-}
+export const checkLinkCommand = command({
+  use: 'check-link <app> <url>',
+  about: 'check whether a link would be sent for an app, and if not, why',
+  options: [typeOption()],
+  notes: 'Any text will do as the token: do not give a real one, which others could see.',
+  examples: ["postern check-link acme 'https://app.acme.test/auth?token=any'"],
+  run: ({ call }, [app, url], { type }: { type: EmailType }) =>
+    call('app.check_link', { params: { app }, body: { url, type } }),
+  show: (check, [app]) => describe(app, check),
+  fault: ({ allowed }) => (allowed ? null : 'the link would not be sent; see above'),
+})
 
 function describe(app: string, { appStatus, hosted, refusal, entries }: Answer<'app.check_link'>): string {
   const verdict =

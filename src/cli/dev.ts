@@ -4,7 +4,6 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
 import { type Config, parseConfig } from '../config/parse-config.ts'
 import { dataFolder, devSecretKeysFile, isSet } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
@@ -15,6 +14,7 @@ import { quoteForShell } from '../domain/shell.ts'
 import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
+import type { CommandSpec } from './command.ts'
 import type { CliDeps, RunningService } from './context.ts'
 import { CommandFailed } from './output.ts'
 
@@ -37,11 +37,11 @@ const demoSettings: AppSettings = {
   },
 }
 
-export function addDevCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('dev')
-    .description('run everything on this machine, with an inbox instead of a relay')
-    .action(() => dev(deps))
+export const devCommand: CommandSpec = {
+  use: 'dev',
+  about: 'run everything on this machine, with an inbox instead of a relay',
+  examples: ['postern dev'],
+  act: dev,
 }
 
 function makeDataFolder(): void {

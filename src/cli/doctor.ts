@@ -3,7 +3,6 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { Command } from 'commander'
 import { describeFeedback } from '../config/feedback.ts'
 import { describeHooksListener } from '../config/listeners.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
@@ -22,25 +21,24 @@ import { findMissingKey } from '../store/crypto/key-ring.ts'
 import type { SealedSecret } from '../store/hook-store.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
+import type { CommandSpec } from './command.ts'
 import { type CliDeps, isRemote, withOperations } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
-export function addDoctorCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('doctor')
-    .description(
-      'check configuration, database, disk, bounce address, auth servers, the DNS of domains, and relays',
+export const doctorCommand: CommandSpec = {
+  use: 'doctor',
+  about: 'check configuration, database, disk, bounce address, auth servers, the DNS of domains, and relays',
+  examples: ['postern doctor --env-file /etc/postern/env'],
+  async act(deps) {
+    const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
+    const ok = findings.every((finding) => finding.ok)
+    print(deps.output, { ok, findings }, () =>
+      findings
+        .map((finding) => `${finding.ok ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.detail}`)
+        .join('\n'),
     )
-    .action(async () => {
-      const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
-      const ok = findings.every((finding) => finding.ok)
-      print(deps.output, { ok, findings }, () =>
-        findings
-          .map((finding) => `${finding.ok ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.detail}`)
-          .join('\n'),
-      )
-      if (!ok) throw new CommandFailed('some checks failed; see above')
-    })
+    if (!ok) throw new CommandFailed('some checks failed; see above')
+  },
 }
 
 const examineRemote = (deps: CliDeps): Promise<Finding[]> =>

@@ -1,69 +1,84 @@
 /** `postern domain …`: the domain of an app's From address, the keys that sign its mail, and its DNS. */
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { type SigningAlgorithm, signingAlgorithms } from '../domain/delivery/signing-key.ts'
 import type { SigningKeyResource } from '../management/domains/signing-key-resource.ts'
 import type { Answer } from '../management/operations.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { CommandFailed, formatTime, print, record, table } from './output.ts'
+import { type CommandGroup, command, option } from './command.ts'
+import { confirm, yesOption } from './options.ts'
+import { formatTime, record, table } from './output.ts'
 
-export function addDomainCommands(program: Command, deps: CliDeps): void {
-  const domain = program
-    .command('domain')
-    .description("check the domain of an app's From address, and manage the keys that sign its mail (DKIM)")
-  domain
-    .command('show <app>')
-    .description('show the domain, its keys, and the records to publish')
-    .action((app: string) =>
-      withOperations(deps, async ({ call }) => {
-        const shown = await call('domain.show', { params: { app } })
-        print(deps.output, shown, () => describeDomain(shown, app))
-      }),
-    )
-  domain
-    .command('prove <app> <domain>')
-    .description('add a sender domain whose DNS has the record that this command names')
-    .action((app: string, name: string) =>
-      withOperations(deps, async ({ call }) => {
-        const changed = await call('domain.prove', { params: { app }, body: { domain: name } })
-        print(deps.output, changed, () => `${changed.slug} may send from ${changed.senderDomains.join(', ')}`)
-      }),
-    )
-  domain
-    .command('add-key <app>')
-    .description('make a key; it signs once its record is in DNS and it is activated')
-    .addOption(
-      new Option('--algorithm <name>', 'rsa, or ed25519 in addition')
-        .choices(signingAlgorithms)
-        .default('rsa'),
-    )
-    .action((app: string, { algorithm }: { algorithm: SigningAlgorithm }) =>
-      withOperations(deps, async ({ call }) => {
-        const key = await call('domain.add_key', { params: { app }, body: { algorithm } })
-        print(deps.output, key, () => `${describeRecord(key)}\n\n${describeNext(key, app)}`)
-      }),
-    )
-  domain
-    .command('activate-key <app> <selector>')
-    .description('sign with a key whose record is in DNS, and retire the one before it')
-    .option('--unchecked', 'do not ask DNS first, where this machine cannot reach it')
-    .action((app: string, selector: string, { unchecked = false }: { unchecked?: boolean }) =>
-      withOperations(deps, async ({ call }) => {
-        const input = { params: { app, selector }, body: { unchecked } }
-        const key = await call('domain.activate_key', input)
-        print(deps.output, key, () => `${selector} signs within 30 s`)
-      }),
-    )
-  domain
-    .command('check <app>')
-    .description('ask DNS whether mail from the domain arrives: keys, SPF, DMARC, MX')
-    .action((app: string) => withOperations(deps, (context) => check(deps, context, app)))
-  domain
-    .command('remove-key <app> <selector>')
-    .description('remove a key; the domain of an active one is then signed no longer')
-    .option('--yes', 'do not ask')
-    .action((app: string, selector: string, { yes = false }: { yes?: boolean }) =>
-      withOperations(deps, (context) => removeKey(deps, context, { app, selector, yes })),
-    )
+const show = command({
+  use: 'show <app>',
+  about: 'show the domain, its keys, and the records to publish',
+  examples: ['postern domain show acme'],
+  run: ({ call }, [app]) => call('domain.show', { params: { app } }),
+  show: (shown, [app]) => describeDomain(shown, app),
+})
+
+const prove = command({
+  use: 'prove <app> <domain>',
+  about: 'add a sender domain whose DNS has the record that this command names',
+  examples: ['postern domain prove acme mail.acme.test'],
+  run: ({ call }, [app, domain]) => call('domain.prove', { params: { app }, body: { domain } }),
+  show: ({ senderDomains, slug }) => `${slug} may send from ${senderDomains.join(', ')}`,
+})
+
+const addKey = command({
+  use: 'add-key <app>',
+  about: 'make a key; it signs once its record is in DNS and it is activated',
+  options: [
+    new Option('--algorithm <name>', 'rsa, or ed25519 in addition').choices(signingAlgorithms).default('rsa'),
+  ],
+  examples: ['postern domain add-key acme'],
+  run: ({ call }, [app], { algorithm }: { algorithm: SigningAlgorithm }) =>
+    call('domain.add_key', { params: { app }, body: { algorithm } }),
+  show: (key, [app]) => `${describeRecord(key)}\n\n${describeNext(key, app)}`,
+})
+
+const activateKey = command({
+  use: 'activate-key <app> <selector>',
+  about: 'sign with a key whose record is in DNS, and retire the one before it',
+  options: [option('--unchecked', 'do not ask DNS first, where this machine cannot reach it')],
+  examples: ['postern domain activate-key acme postern1'],
+  run: ({ call }, [app, selector], { unchecked = false }: { unchecked?: boolean }) =>
+    call('domain.activate_key', { params: { app, selector }, body: { unchecked } }),
+  show: (_, [, selector]) => `${selector} signs within 30 s`,
+})
+
+const check = command({
+  use: 'check <app>',
+  about: 'ask DNS whether mail from the domain arrives: keys, SPF, DMARC, MX',
+  examples: ['postern domain check acme'],
+  run: ({ call }, [app]) => call('domain.check', { params: { app } }),
+  show: ({ lines }) => lines.map(describeLine).join('\n'),
+  fault: ({ domain, ok }) => (ok ? null : `the DNS of ${domain} has faults; see above`),
+})
+
+const removeKey = command({
+  use: 'remove-key <app> <selector>',
+  about: 'remove a key; the domain of an active one is then signed no longer',
+  options: [yesOption()],
+  examples: ['postern domain remove-key acme postern1'],
+  async run({ call, deps }, [app, selector], { yes = false }: { yes?: boolean }) {
+    const { domain, keys } = await call('domain.show', { params: { app } })
+    const isActive = keys.some((key) => key.selector === selector && key.state === 'active')
+    if (isActive && !yes)
+      await confirm(deps, {
+        question: `Mail from ${domain} is then not signed by this key.\nType ${selector} to remove it: `,
+        answer: selector,
+        none: 'nothing was removed',
+        without: 'add --yes to remove an active key',
+      })
+    return { removed: await call('domain.remove_key', { params: { app, selector } }), domain }
+  },
+  document: ({ removed }) => removed,
+  show: ({ domain }, [, selector]) => `removed ${selector} of ${domain}`,
+})
+
+export const domainCommands: CommandGroup = {
+  name: 'domain',
+  about: "check the domain of an app's From address, and manage the keys that sign its mail (DKIM)",
+  commands: [show, prove, addKey, activateKey, check, removeKey],
 }
 
 type Shown = Answer<'domain.show'>
@@ -107,12 +122,6 @@ function describeNext({ selector, state }: SigningKeyResource, app: string): str
   }
 }
 
-async function check(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
-  const checked = await call('domain.check', { params: { app } })
-  print(deps.output, checked, () => checked.lines.map(describeLine).join('\n'))
-  if (!checked.ok) throw new CommandFailed(`the DNS of ${checked.domain} has faults; see above`)
-}
-
 const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', unknown: '??  ' }
 
 function describeLine({ check, found, message, name, publish, result }: Line): string {
@@ -121,26 +130,4 @@ function describeLine({ check, found, message, name, publish, result }: Line): s
   if (publish !== null)
     lines.push(`        publish: ${publish.name}. IN ${publish.type} ( ${publish.quoted} )`)
   return lines.join('\n')
-}
-
-type Removal = { readonly app: string; readonly selector: string; readonly yes: boolean }
-
-async function removeKey(
-  deps: CliDeps,
-  { call }: CommandContext,
-  { app, selector, yes }: Removal,
-): Promise<void> {
-  const { domain, keys } = await call('domain.show', { params: { app } })
-  const isActive = keys.some((key) => key.selector === selector && key.state === 'active')
-  if (isActive && !yes) await confirmRemoval(deps, selector, domain)
-  const removed = await call('domain.remove_key', { params: { app, selector } })
-  print(deps.output, removed, () => `removed ${selector} of ${domain}`)
-}
-
-async function confirmRemoval({ ask }: CliDeps, selector: string, domain: string): Promise<void> {
-  const answer = await ask(
-    `Mail from ${domain} is then not signed by this key.\nType ${selector} to remove it: `,
-  )
-  if (answer === null) throw new CommandFailed(`nothing was removed: add --yes to remove an active key`)
-  if (answer.trim() !== selector) throw new CommandFailed('nothing was removed')
 }

@@ -1,6 +1,5 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
-
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { keepDays } from '../domain/bounds.ts'
 import { counted } from '../domain/counts.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
@@ -9,89 +8,108 @@ import type { EmailDetail } from '../management/emails/email-detail.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { EmailResource } from '../management/resources.ts'
 import type { SuppressionResource } from '../management/suppressions/suppression-resource.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { parseLimit } from './options.ts'
-import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
-import { parsePastTime } from './time.ts'
+import { type CommandGroup, command, given, option } from './command.ts'
+import type { CommandContext } from './context.ts'
+import { limitOption, pastOption } from './options.ts'
+import { formatTime, formatTimeAndAge, listing, record, table, UsageError } from './output.ts'
 
-type RetryOptions = { all?: boolean; app?: string }
-type ListOptions = {
-  app?: string
-  key?: string
-  type?: EmailType
-  state?: EmailState
-  to?: string
-  since?: string
-  limit: number
-}
+type Filters = { app?: string; key?: string; type?: EmailType; state?: EmailState; since?: string }
+type ListOptions = Filters & { to?: string; limit: number }
 
-export function addEmailCommands(program: Command, deps: CliDeps): void {
-  const email = program.command('email').description('find out what happened to an email')
-  email
-    .command('list')
-    .description('list emails, newest first')
-    .option('--app <app>', 'filter by app')
-    .addOption(new Option('--state <state>', 'filter by state').choices(emailStates))
-    .option('--to <address>', 'filter by recipient')
-    .option('--key <key>', 'filter by the id of the delivery key')
-    .addOption(new Option('--type <type>', 'filter by type').choices(emailTypes))
-    .option(
-      '--since <date>',
-      'accepted since: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
-      (text) => parsePastTime(text, '--since'),
-    )
-    .option('--limit <n>', 'maximum rows', parseLimit, 50)
-    .addHelpText('after', '\nExample:\n  postern email list --to ana@example.com')
-    .action((options: ListOptions) => withOperations(deps, (context) => list(deps, context, options)))
-  email
-    .command('show <email>')
-    .description('show one email, what happened to it, and its attempts')
-    .action((id: string) => withOperations(deps, (context) => show(deps, context, id)))
-  email
-    .command('retry [email]')
-    .description('retry a deferred email now, or all of them with --all')
-    .option('--all', 'every deferred email')
-    .option('--app <app>', 'with --all: only the emails of this app')
-    .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
-    .action((id: string | undefined, options: RetryOptions) =>
-      withOperations(deps, (context) => retry(deps, context, id, options)),
-    )
-  email
-    .command('cancel <email>')
-    .description('cancel a queued email and delete its content')
-    .action((id: string) =>
-      withOperations(deps, async ({ call }) =>
-        printState(deps, await call('email.cancel', { params: { email: id } })),
-      ),
-    )
-}
+const list = command({
+  use: 'list',
+  about: 'list emails, newest first',
+  options: [
+    option('--app <app>', 'filter by app'),
+    new Option('--state <state>', 'filter by state').choices(emailStates),
+    option('--to <address>', 'filter by recipient'),
+    option('--key <key>', 'filter by the id of the delivery key'),
+    new Option('--type <type>', 'filter by type').choices(emailTypes),
+    pastOption('--since', 'accepted since: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp'),
+    limitOption(),
+  ],
+  examples: ['postern email list --to ana@example.com'],
+  async run(context, _, { limit, to, ...filters }: ListOptions) {
+    const found = to === undefined ? null : await find(context, { ...filters, to }, limit)
+    const emails = found?.items ?? (await listAll(context.call, 'email.list', { query: filters }, limit))
+    const { slugs } = await context.call('app.names', {})
+    return { emails, slugs, suppressions: found?.suppressions ?? [] }
+  },
+  document: ({ emails }) => emails,
+  show({ emails, slugs, suppressions }, _, options) {
+    const shown = listing(emails, describeNone(options), {
+      id: ({ id }) => id,
+      app: ({ app }) => slugs[app] ?? app,
+      type: ({ type }) => type,
+      state: ({ state }) => state,
+      attempts: ({ attempts }) => attempts,
+      accepted: ({ acceptedAt }) => formatTime(acceptedAt),
+      'last reply': (email) => describeResult(email).slice(0, 60),
+    })
+    return `${shown}${describeSuppressed(suppressions, slugs)}`
+  },
+})
 
-async function list(deps: CliDeps, context: CommandContext, options: ListOptions): Promise<void> {
-  const { app, key, type, state, to, since, limit } = options
-  const filters = {
-    ...(app && { app }),
-    ...(key && { key }),
-    ...(type && { type }),
-    ...(state && { state }),
-    ...(since && { since }),
-  }
-  const found = to === undefined ? null : await find(context, { ...filters, to }, limit)
-  const emails = found?.items ?? (await listAll(context.call, 'email.list', { query: filters }, limit))
-  const { slugs } = await context.call('app.names', {})
-  const note = describeSuppressed(found?.suppressions ?? [], slugs)
-  print(deps.output, emails, () => {
-    if (emails.length === 0) return `${describeNone(options)}${note}`
-    const rows = emails.map((email) => [
-      email.id,
-      slugs[email.app] ?? email.app,
-      email.type,
-      email.state,
-      email.attempts,
-      formatTime(email.acceptedAt),
-      describeResult(email).slice(0, 60),
-    ])
-    return `${table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)}${note}`
-  })
+const show = command({
+  use: 'show <email>',
+  about: 'show one email, what happened to it, and its attempts',
+  examples: ['postern email show em_…'],
+  async run({ call }, [id]) {
+    const email = await call('email.show', { params: { email: id } })
+    const { slugs } = await call('app.names', {})
+    return { email, app: slugs[email.app] ?? email.app }
+  },
+  document: ({ email }) => email,
+  show({ app, email }) {
+    const hint = isWaiting(email) ? '\n"postern status" says whether mail is being sent.' : ''
+    return `${email.explanation}${hint}\n\n${describe(email, app)}`
+  },
+})
+
+const describeState = ({ id, state }: EmailResource): string => `${id} is ${state}`
+
+const retry = command({
+  use: 'retry [email]',
+  about: 'retry a deferred email now, or all of them with --all',
+  options: [
+    option('--all', 'every deferred email'),
+    option('--app <app>', 'with --all: only the emails of this app'),
+  ],
+  examples: ['postern email retry em_…', 'postern email retry --all --app acme'],
+  async run(
+    { call },
+    [id]: readonly [string | undefined],
+    { all = false, app }: { all?: boolean; app?: string },
+  ) {
+    if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
+    if (id !== undefined && app !== undefined) throw new UsageError('--app needs --all')
+    if (id !== undefined) return call('email.retry', { params: { email: id } })
+    let retried = 0
+    for (let complete = false; !complete; ) {
+      const part = await call('email.retry_all', { body: given({ app }) })
+      retried += part.retried
+      complete = part.complete || part.retried === 0
+    }
+    return { retried }
+  },
+  show: (answer) =>
+    'retried' in answer
+      ? `${counted(answer.retried, 'deferred email is', 'deferred emails are')} due now; mail that is queued needs no retry`
+      : describeState(answer),
+})
+
+const cancel = command({
+  use: 'cancel <email>',
+  about: 'cancel a queued email and delete its content',
+  examples: ['postern email cancel em_…'],
+  run: ({ call }, [email]) => call('email.cancel', { params: { email } }),
+  show: describeState,
+})
+
+export const emailCommands: CommandGroup = {
+  name: 'email',
+  about: 'find out what happened to an email',
+  commands: [list, show, retry, cancel],
 }
 
 /** An email is cancelled for its reason, whatever a relay said before. */
@@ -112,11 +130,7 @@ const describeSuppressed = (
     .join('')
 
 /** The first page by the address, which is audited once; further ones by the name of the recipient. */
-async function find(
-  context: CommandContext,
-  { to, ...filters }: { to: string } & Record<string, string>,
-  limit: number,
-) {
+async function find(context: CommandContext, { to, ...filters }: Filters & { to: string }, limit: number) {
   const body = { ...filters, to, limit: Math.min(200, limit) }
   const { recipient, items, next } = await context.call('email.find', { body })
   const { items: suppressions } = await context.call('suppression.list', { query: { recipient } })
@@ -127,18 +141,10 @@ async function find(
 }
 
 /** An email that was refused leaves no record: say where refusals are listed. */
-function describeNone({ app, state, to }: ListOptions): string {
+function describeNone({ app, state, to }: Partial<ListOptions>): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
   const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last ${keepDays} days`
   return `${none}; "postern refusal list ${app ?? 'APP'}" lists refused requests`
-}
-
-async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
-  const email = await call('email.show', { params: { email: id } })
-  const hint = isWaiting(email) ? '\n"postern status" says whether mail is being sent.' : ''
-  const { slugs } = await call('app.names', {})
-  const app = slugs[email.app] ?? email.app
-  print(deps.output, email, () => `${email.explanation}${hint}\n\n${describe(email, app)}`)
 }
 
 function describe(email: EmailDetail, app: string): string {
@@ -165,29 +171,3 @@ function describe(email: EmailDetail, app: string): string {
   ])
   return `${summary}\n\n${table(['at', 'outcome', 'by', 'reply'], rows)}`
 }
-
-async function retry(
-  deps: CliDeps,
-  { call }: CommandContext,
-  id: string | undefined,
-  { all = false, app }: RetryOptions,
-): Promise<void> {
-  if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
-  if (id !== undefined && app !== undefined) throw new UsageError('--app needs --all')
-  if (id !== undefined) return printState(deps, await call('email.retry', { params: { email: id } }))
-  let retried = 0
-  for (let complete = false; !complete; ) {
-    const part = await call('email.retry_all', { body: { ...(app && { app }) } })
-    retried += part.retried
-    complete = part.complete || part.retried === 0
-  }
-  print(
-    deps.output,
-    { retried },
-    () =>
-      `${counted(retried, 'deferred email is', 'deferred emails are')} due now; mail that is queued needs no retry`,
-  )
-}
-
-const printState = (deps: CliDeps, email: EmailResource): void =>
-  print(deps.output, email, () => `${email.id} is ${email.state}`)

@@ -1,50 +1,60 @@
 /** `postern feedback …`: reports about emails that a relay had taken. */
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { reportedDays, reportMax, reportTextMax } from '../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../domain/counts.ts'
 import type { Answer } from '../management/operations.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { CommandFailed, formatTimeAndAge, print, record, UsageError } from './output.ts'
+import { type CommandGroup, type CommandSpec, command, given, option } from './command.ts'
+import { CommandFailed, formatTimeAndAge, record, UsageError } from './output.ts'
+
+const status = command({
+  use: 'status',
+  about: `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
+  examples: ['postern feedback status'],
+  run: ({ call }) => call('feedback.show', {}),
+  show: (shown) => describeStatus(shown),
+})
 
 type ReadOptions = { recipient?: string; dryRun?: boolean }
 
-const readHelp = `
-FILE is a report as it came, headers first; without FILE, or with "-", it is read from standard input. Programs that
+const read = command({
+  use: 'read [file]',
+  about: 'read a report about an email, and record it',
+  options: [
+    option('--recipient <address>', 'the address that the report was sent to'),
+    option('--dry-run', 'explain the report, and record nothing'),
+  ],
+  notes: `FILE is a report as it came, headers first; without FILE, or with "-", it is read from standard input. Programs that
 fetch mail, such as fetchmail, getmail and Sieve, can hand reports over in this way.
 
 Exit code: 0 if the report was recorded or was known already, 1 if it is none that counts, 75 if it could not be judged
-or its email is still in the queue: then programs that deliver mail keep it, and hand it over again.
+or its email is still in the queue: then programs that deliver mail keep it, and hand it over again.`,
+  examples: ['postern feedback read --dry-run < bounce.eml'],
+  async run(
+    { call, deps },
+    [file = '-']: readonly [string | undefined],
+    { recipient, dryRun = false }: ReadOptions,
+  ) {
+    const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
+    if (text.trim() === '') throw new NoReport('the report is empty')
+    return call('feedback.read', { body: { report: fit(text), dryRun, ...given({ recipient }) } })
+  },
+  show: (answer) => describe(answer),
+  fault({ result }) {
+    if (result === 'recorded' || result === 'already') return null
+    throw new (result === 'waiting' ? CommandFailed : NoReport)('the report was not recorded; see above')
+  },
+})
 
-Example:
-  postern feedback read --dry-run < bounce.eml`
+/** A failure other than that the report does not count may pass: programs then try again. */
+const readOrPostpone: CommandSpec = {
+  ...read,
+  act: async (...given) => read.act(...given)?.catch(postpone),
+}
 
-export function addFeedbackCommands(program: Command, deps: CliDeps): void {
-  const feedback = program
-    .command('feedback')
-    .description('reports about sent emails: bounces and complaints')
-  feedback
-    .command('status')
-    .description(
-      `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
-    )
-    .action(() =>
-      withOperations(deps, async ({ call }) => {
-        const status = await call('feedback.show', {})
-        print(deps.output, status, () => describeStatus(status))
-      }),
-    )
-  feedback
-    .command('read [file]')
-    .description('read a report about an email, and record it')
-    .option('--recipient <address>', 'the address that the report was sent to')
-    .option('--dry-run', 'explain the report, and record nothing')
-    .addHelpText('after', readHelp)
-    .action((file: string | undefined, options: ReadOptions) =>
-      withOperations(deps, (context) => read(deps, context, { file: file ?? '-', ...options })).catch(
-        postpone,
-      ),
-    )
+export const feedbackCommands: CommandGroup = {
+  name: 'feedback',
+  about: 'reports about sent emails: bounces and complaints',
+  commands: [status, readOrPostpone],
 }
 
 function describeStatus(status: Answer<'feedback.show'>): string {
@@ -76,21 +86,6 @@ const tryLater = 75
 function postpone(error: Error): never {
   const isFinal = error instanceof NoReport || error instanceof UsageError
   throw isFinal ? error : Object.assign(error, { exitCode: tryLater })
-}
-
-async function read(
-  deps: CliDeps,
-  { call }: CommandContext,
-  { file, recipient, dryRun = false }: ReadOptions & { readonly file: string },
-): Promise<void> {
-  const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
-  if (text.trim() === '') throw new NoReport('the report is empty')
-  const body = { report: fit(text), dryRun, ...(recipient !== undefined && { recipient }) }
-  const answer = await call('feedback.read', { body })
-  print(deps.output, answer, () => describe(answer))
-  const { result } = answer
-  if (result === 'recorded' || result === 'already') return
-  throw new (result === 'waiting' ? CommandFailed : NoReport)('the report was not recorded; see above')
 }
 
 function readFile(path: string): string {

@@ -1,8 +1,8 @@
 /** The global options, which may stand anywhere in the line, and the environment that they make. */
 import { parseEnvFile } from '../config/env-file.ts'
 import type { Environment } from '../config/reader.ts'
-import { readSecretFile } from './options.ts'
 import { UsageError } from './output.ts'
+import { readSecretFile } from './secret-file.ts'
 
 export type CommandLine = {
   /** Without the global options. */

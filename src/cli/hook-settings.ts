@@ -4,7 +4,7 @@ import type { AppSettings } from '../domain/app/settings.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { HookSettings, HookSystemName } from '../domain/hooks/hook-settings.ts'
 import type { SystemSettings } from '../domain/hooks/hook-system.ts'
-import { collect } from './options.ts'
+import { collect } from './command.ts'
 import { UsageError } from './output.ts'
 
 export const addHookOptions = (command: Command): Command =>

@@ -1,153 +1,117 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
-
-import { type Command, Option } from 'commander'
 import { hasEnded } from '../domain/bearer.ts'
-import { dayMs } from '../domain/duration.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { formatTime, print, record, table, UsageError } from './output.ts'
-import { parseLength, parseTime } from './time.ts'
+import { type CommandGroup, command, given, option } from './command.ts'
+import { expiresOption, graceOption } from './options.ts'
+import { formatTime, listing, record, UsageError } from './output.ts'
+import { parseTime } from './time.ts'
 
-type ReplaceOptions = { grace: number; expires?: string }
-type CreateOptions = { app: string; name?: string; expires?: string }
-type ChangeOptions = { name?: string; expires?: string }
-
-export function addKeyCommands(program: Command, deps: CliDeps): void {
-  const key = program.command('key').description('create, list, replace and revoke delivery keys')
-  addCreateCommand(key, deps)
-  addReadCommands(key, deps)
-  addChangeCommands(key, deps)
-}
-
-function addCreateCommand(key: Command, deps: CliDeps): void {
-  key
-    .command('create <app>')
-    .description('create a key; it is shown once')
-    .option('--name <name>', 'where the key is used, e.g. production')
-    .option('--expires <date>', 'when the key expires: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
-    .action((app: string, options: Omit<CreateOptions, 'app'>) =>
-      withOperations(deps, (context) => create(deps, context, { app, ...options })),
-    )
-}
-
-function addReadCommands(key: Command, deps: CliDeps): void {
-  key
-    .command('list <app>')
-    .description('list the keys of an app')
-    .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
-  key
-    .command('show <key>')
-    .description('show the record of one key')
-    .action((id: string) =>
-      withOperations(deps, async ({ call }) => show(deps, await call('key.show', { params: { key: id } }))),
-    )
-  key
-    .command('find')
-    .description('show the record of a leaked key, read from standard input')
-    .addHelpText('after', '\nExample:\n  grep -o "pst_[0-9A-Za-z]*" app.log | head -1 | postern key find')
-    .action(() => withOperations(deps, (context) => find(deps, context)))
-}
-
-function addChangeCommands(key: Command, deps: CliDeps): void {
-  key
-    .command('update <key>')
-    .description("change a key's name or expiry")
-    .option('--name <name>', 'where the key is used, e.g. production')
-    .option('--expires <date>', "when the key expires; '' for never", (text) =>
-      text === '' ? '' : parseExpires(text),
-    )
-    .action((id: string, options: ChangeOptions) =>
-      withOperations(deps, (context) => change(deps, context, id, options)),
-    )
-  key
-    .command('replace <key>')
-    .description('create a new key with the same app and name; the old one keeps working for a while')
-    .addOption(
-      new Option('--grace <time>', 'how long the old key keeps working: 0, 30m, 24h or 7d')
-        .argParser(parseGrace)
-        .default(dayMs, '24h'),
-    )
-    .option(
-      '--expires <date>',
-      'when the new key expires (default: never, even if the old one does)',
-      parseExpires,
-    )
-    .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
-    .action((id: string, options: ReplaceOptions) =>
-      withOperations(deps, (context) => replace(deps, context, id, options)),
-    )
-  key
-    .command('revoke <key>')
-    .description('revoke a key by its id; takes effect for the next request')
-    .action((id: string) => withOperations(deps, (context) => revoke(deps, context, id)))
-}
+const nameOption = () => option('--name <name>', 'where the key is used, e.g. production')
 
 /** More than any key has. */
 const keyCharactersMax = 200
 
-export function parseGrace(text: string): number {
-  const ms = text === '0' ? 0 : parseLength(text)
-  if (ms === null)
-    throw new UsageError('--grace must be 0, or a number with m, h or d, such as 30m, 24h or 7d')
-  return ms
-}
+const create = command({
+  use: 'create <app>',
+  about: 'create a key; it is shown once',
+  options: [nameOption(), expiresOption('when the key expires: 2027-01-31 or an ISO 8601 timestamp')],
+  examples: ['postern key create acme --name production'],
+  run: ({ call }, [app], { expires: expiresAt, name }: { name?: string; expires?: string }) =>
+    call('key.create', { params: { app }, body: given({ name, expiresAt }) }),
+  show: ({ id, key }, [app]) => `${key}
 
-const parseExpires = (text: string): string => parseTime(text, '--expires')
-
-async function create(deps: CliDeps, { call }: CommandContext, options: CreateOptions): Promise<void> {
-  const { app, name, expires } = options
-  const body = { ...(name && { name }), ...(expires && { expiresAt: expires }) }
-  const made = await call('key.create', { params: { app }, body })
-  print(deps.output, made, () => `${made.key}\n\n${afterCreate(made, app)}`)
-}
-
-const afterCreate = ({ id }: KeyResource, app: string): string =>
-  `id ${id}, app ${app}. The key is shown only this once.
+id ${id}, app ${app}. The key is shown only this once.
 
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
   POSTERN_BASE_URL=the address of the API, e.g. http://127.0.0.1:4020
-and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`
+and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`,
+})
 
-async function replace(
-  deps: CliDeps,
-  { call }: CommandContext,
-  id: string,
-  { grace, expires }: ReplaceOptions,
-): Promise<void> {
-  const body = { graceSeconds: grace / 1000, ...(expires && { expiresAt: expires }) }
-  const made = await call('key.replace', { params: { key: id }, body })
-  const old = grace === 0 ? 'no longer works' : `works until ${formatTime(made.oldExpiresAt)} at the latest`
-  print(
-    deps.output,
-    made,
-    () => `${made.key}\n\nid ${made.id}. The key is shown only this once. The old key ${id} ${old}.`,
-  )
-}
+const list = command({
+  use: 'list <app>',
+  about: 'list the keys of an app',
+  examples: ['postern key list acme'],
+  run: ({ call }, [app]) => listAll(call, 'key.list', { params: { app } }),
+  show: (keys, [app]) =>
+    listing(keys, `no keys yet; "postern key create ${app}" makes one`, {
+      id: ({ id }) => id,
+      name: ({ name }) => name,
+      status: describeStatus,
+      created: ({ createdAt }) => formatTime(createdAt),
+      'last used': ({ lastUsedAt }) => formatTime(lastUsedAt),
+    }),
+})
 
-async function revoke(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
-  const revoked = await call('key.revoke', { params: { key: id } })
-  print(deps.output, revoked, () => `revoked ${revoked.id}`)
-}
+const show = command({
+  use: 'show <key>',
+  about: 'show the record of one key',
+  examples: ['postern key show key_…'],
+  run: ({ call }, [key]) => call('key.show', { params: { key } }),
+  show: describe,
+})
 
-async function change(
-  deps: CliDeps,
-  { call }: CommandContext,
-  id: string,
-  { name, expires }: ChangeOptions,
-): Promise<void> {
-  const body = {
-    ...(name !== undefined && { name }),
-    ...(expires !== undefined && { expiresAt: expires || null }),
-  }
-  if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give --name or --expires')
-  show(deps, await call('key.change', { params: { key: id }, body }))
-}
+const find = command({
+  use: 'find',
+  about: 'show the record of a leaked key, read from standard input',
+  examples: ['grep -o "pst_[0-9A-Za-z]*" app.log | head -1 | postern key find'],
+  async run({ call, deps }) {
+    const key = (await deps.ask('The key: ')) ?? (await deps.readInput(keyCharactersMax))
+    return call('key.find', { body: { key: key.trim() } })
+  },
+  show: describe,
+})
 
-async function find(deps: CliDeps, { call }: CommandContext): Promise<void> {
-  const key = (await deps.ask('The key: ')) ?? (await deps.readInput(keyCharactersMax))
-  show(deps, await call('key.find', { body: { key: key.trim() } }))
+const update = command({
+  use: 'update <key>',
+  about: "change a key's name or expiry",
+  options: [
+    nameOption(),
+    option('--expires <date>', "when the key expires; '' for never", (text) =>
+      text === '' ? '' : parseTime(text, '--expires'),
+    ),
+  ],
+  examples: ['postern key update key_… --expires 2027-01-31'],
+  run({ call }, [key], { expires, name }: { name?: string; expires?: string }) {
+    const body = given({ name, expiresAt: expires === '' ? null : expires })
+    if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give --name or --expires')
+    return call('key.change', { params: { key }, body })
+  },
+  show: describe,
+})
+
+const replace = command({
+  use: 'replace <key>',
+  about: 'create a new key with the same app and name; the old one keeps working for a while',
+  options: [
+    graceOption('how long the old key keeps working', '24h'),
+    expiresOption('when the new key expires (default: never, even if the old one does)'),
+  ],
+  examples: ['postern key replace key_… --grace 1h'],
+  run: ({ call }, [key], { grace, expires: expiresAt }: { grace: number; expires?: string }) =>
+    call('key.replace', {
+      params: { key },
+      body: { graceSeconds: grace / 1000, ...given({ expiresAt }) },
+    }),
+  show({ id, key, oldExpiresAt }, [replaced], { grace }) {
+    const old = grace === 0 ? 'no longer works' : `works until ${formatTime(oldExpiresAt)} at the latest`
+    return `${key}\n\nid ${id}. The key is shown only this once. The old key ${replaced} ${old}.`
+  },
+})
+
+const revoke = command({
+  use: 'revoke <key>',
+  about: 'revoke a key by its id; takes effect for the next request',
+  examples: ['postern key revoke key_…'],
+  run: ({ call }, [key]) => call('key.revoke', { params: { key } }),
+  show: ({ id }) => `revoked ${id}`,
+})
+
+export const keyCommands: CommandGroup = {
+  name: 'key',
+  about: 'create, list, replace and revoke delivery keys',
+  commands: [create, list, show, find, update, replace, revoke],
 }
 
 function describeStatus({ revokedAt, expiresAt }: KeyResource): string {
@@ -158,30 +122,14 @@ function describeStatus({ revokedAt, expiresAt }: KeyResource): string {
     : `active until ${formatTime(expiresAt)}`
 }
 
-async function list(deps: CliDeps, context: CommandContext, app: string): Promise<void> {
-  const keys = await listAll(context.call, 'key.list', { params: { app } })
-  print(deps.output, keys, () => {
-    if (keys.length === 0) return `no keys yet; "postern key create ${app}" makes one`
-    const rows = keys.map((key) => [
-      key.id,
-      key.name,
-      describeStatus(key),
-      formatTime(key.createdAt),
-      formatTime(key.lastUsedAt),
-    ])
-    return table(['id', 'name', 'status', 'created', 'last used'], rows)
-  })
+function describe(key: KeyResource): string {
+  return record([
+    ['id', key.id],
+    ['app', key.app],
+    ['name', key.name],
+    ['status', describeStatus(key)],
+    ['created', `${formatTime(key.createdAt)} by ${key.createdBy}`],
+    ['replaces', key.replaces],
+    ['last used', formatTime(key.lastUsedAt) ?? 'never'],
+  ])
 }
-
-const show = (deps: CliDeps, key: KeyResource): void =>
-  print(deps.output, key, () =>
-    record([
-      ['id', key.id],
-      ['app', key.app],
-      ['name', key.name],
-      ['status', describeStatus(key)],
-      ['created', `${formatTime(key.createdAt)} by ${key.createdBy}`],
-      ['replaces', key.replaces],
-      ['last used', formatTime(key.lastUsedAt) ?? 'never'],
-    ]),
-  )

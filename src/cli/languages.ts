@@ -1,16 +1,13 @@
 /** `postern languages`: the languages of the emails, and which of them a request gets. */
-import type { Command } from 'commander'
+import type { CommandSpec } from './command.ts'
 import type { CliDeps } from './context.ts'
 import { CommandFailed, print, table } from './output.ts'
 
-export function addLanguagesCommand(program: Command, deps: CliDeps): void {
-  program
-    .command('languages [locale]')
-    .description(
-      'list the languages of the emails; given the locale of a request, print the language chosen for it',
-    )
-    .addHelpText('after', "\nExample:\n  postern languages 'ca, es;q=0.9'")
-    .action((locale: string | undefined) => (locale === undefined ? list(deps) : choose(deps, locale)))
+export const languagesCommand: CommandSpec = {
+  use: 'languages [locale]',
+  about: 'list the languages of the emails; given the locale of a request, print the language chosen for it',
+  examples: ["postern languages 'ca, es;q=0.9'"],
+  act: (deps, [locale]) => (locale === undefined ? list(deps) : choose(deps, locale)),
 }
 
 // Templates are loaded by this command alone.

@@ -57,6 +57,19 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
   return [line(heads), ...texts.map(line)].join('\n')
 }
 
+/** A list of things as a table; a column is a head and the cell of an item. */
+export const listing = <Item>(
+  items: readonly Item[],
+  none: string,
+  columns: Readonly<Record<string, (item: Item) => Cell>>,
+): string =>
+  items.length === 0
+    ? none
+    : table(
+        Object.keys(columns),
+        items.map((item) => Object.values(columns).map((cell) => cell(item))),
+      )
+
 /** One record as lines of name and value. Absent values are left out. */
 export function record(entries: readonly (readonly [string, Cell | undefined])[]): string {
   const present = entries.filter(([, value]) => value !== undefined && value !== null && value !== '')

@@ -3,32 +3,46 @@ import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
 import type { Environment } from '../config/reader.ts'
 import { toPrintable } from '../domain/controls.ts'
-import { addActivityCommands } from './activity.ts'
-import { addAppCommands } from './app.ts'
-import { addApplyCommand } from './apply.ts'
-import { addBackupCommands } from './backup.ts'
-import { addCheckLinkCommand } from './check-link.ts'
+import { activityCommand, refusalCommands } from './activity.ts'
+import { appCommands } from './app.ts'
+import { applyCommand } from './apply.ts'
+import { backupCommand, copyCommand, restoreCommand } from './backup.ts'
+import { checkLinkCommand } from './check-link.ts'
+import { addCommand, type CommandGroup, type CommandSpec } from './command.ts'
 import type { CliDeps } from './context.ts'
-import { addDevCommand } from './dev.ts'
-import { addDoctorCommand } from './doctor.ts'
-import { addDomainCommands } from './domain.ts'
-import { addEmailCommands } from './email.ts'
-import { addFeedbackCommands } from './feedback.ts'
+import { devCommand } from './dev.ts'
+import { doctorCommand } from './doctor.ts'
+import { domainCommands } from './domain.ts'
+import { emailCommands } from './email.ts'
+import { feedbackCommands } from './feedback.ts'
 import { readGlobalOptions } from './global-options.ts'
-import { addHookCommands } from './hook.ts'
-import { addKeyCommands } from './key.ts'
-import { addLanguagesCommand } from './languages.ts'
+import { hookCommands } from './hook.ts'
+import { keyCommands } from './key.ts'
+import { languagesCommand } from './languages.ts'
 import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
-import { addConsoleCommands, addPersonCommands } from './person.ts'
-import { addPreviewCommand } from './preview.ts'
-import { addQueueCommands } from './queue.ts'
-import { addSecretCommands } from './secret.ts'
-import { addSendTestCommand } from './send-test.ts'
-import { addServeCommands } from './serve.ts'
-import { addStatusCommands } from './status.ts'
-import { addSuppressionCommands } from './suppression.ts'
-import { addTokenCommands } from './token.ts'
-import { addWebhookCommands } from './webhook.ts'
+import { consoleCommands, personCommands, sessionCommands } from './person.ts'
+import { previewCommand } from './preview.ts'
+import { queueCommand, usageCommand } from './queue.ts'
+import { secretCommands } from './secret.ts'
+import { sendTestCommand } from './send-test.ts'
+import { migrateCommand, serveCommand } from './serve.ts'
+import { auditCommand, statusCommand, whoamiCommand } from './status.ts'
+import { suppressionCommands } from './suppression.ts'
+import { tokenCommands } from './token.ts'
+import { webhookCommands } from './webhook.ts'
+
+/** All commands, by the task that they are for. */
+const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup)[]>> = {
+  'Run the service': [devCommand, serveCommand, doctorCommand, migrateCommand, secretCommands],
+  'See what happens': [
+    ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],
+    ...[usageCommand, suppressionCommands, feedbackCommands, auditCommand],
+  ],
+  'Set up an app': [appCommands, keyCommands, domainCommands, hookCommands, webhookCommands, applyCommand],
+  'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
+  'Give people access': [consoleCommands, personCommands, sessionCommands, tokenCommands, whoamiCommand],
+  'Keep the database': [backupCommand, restoreCommand, copyCommand],
+}
 
 /** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`feedback read`). */
 export type ExitCode = 0 | 1 | 2 | 75
@@ -51,7 +65,7 @@ export async function runCli(
   { out: writeOut, err: writeErr, ask, ...parts }: CommandHost,
 ): Promise<ExitCode> {
   const { out, err } = newOutput({ json: false, out: writeOut, err: writeErr })
-  const written = { last: '' } // errors are printed once, by `explain`
+  const written = { text: '' } // errors are printed once, by `explain`
   try {
     const line = readGlobalOptions(argv, env)
     const program = newProgram({
@@ -66,13 +80,13 @@ export async function runCli(
         .configureHelp({ showGlobalOptions: true })
         .configureOutput({
           writeOut: (text) => out(text.trimEnd()),
-          writeErr: (text) => (written.last = text),
+          writeErr: (text) => (written.text += text),
         })
     })
     await program.parseAsync(line.args as string[], { from: 'user' })
     return 0
   } catch (error) {
-    return explain(error, err, written.last)
+    return explain(error, err, written.text)
   }
 }
 
@@ -87,30 +101,8 @@ function newProgram(deps: CliDeps): Command {
     .option('--token-file <file>', 'file with the management token for --url (or POSTERN_TOKEN_FILE)')
     .helpCommand(false)
     .addHelpText('after', examples)
-  addDevCommand(program, deps)
-  addServeCommands(program, deps)
-  addDoctorCommand(program, deps)
-  addStatusCommands(program, deps)
-  addSecretCommands(program, deps)
-  addAppCommands(program, deps)
-  addApplyCommand(program, deps)
-  addKeyCommands(program, deps)
-  addCheckLinkCommand(program, deps)
-  addLanguagesCommand(program, deps)
-  addPreviewCommand(program, deps)
-  addSendTestCommand(program, deps)
-  addEmailCommands(program, deps)
-  addFeedbackCommands(program, deps)
-  addSuppressionCommands(program, deps)
-  addDomainCommands(program, deps)
-  addHookCommands(program, deps)
-  addWebhookCommands(program, deps)
-  addQueueCommands(program, deps)
-  addActivityCommands(program, deps)
-  addTokenCommands(program, deps)
-  addConsoleCommands(program, deps)
-  addPersonCommands(program, deps)
-  addBackupCommands(program, deps)
+  for (const [task, specs] of Object.entries(tasks))
+    for (const spec of specs) addCommand(program, deps, spec).helpGroup(`${task}:`)
   return program
 }
 

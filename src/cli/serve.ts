@@ -1,26 +1,29 @@
 /** `postern serve` and `postern migrate`: production. */
-import type { Command } from 'commander'
 import { parseConfig } from '../config/parse-config.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
+import type { CommandSpec } from './command.ts'
 import { type CliDeps, commandConfig, type RunningService } from './context.ts'
 import { print } from './output.ts'
 
 /** How long requests are still answered after `/readyz` turns 503, so that balancers notice first. */
 const drainMs = 1500
 
-export function addServeCommands(program: Command, deps: CliDeps): void {
-  program
-    .command('serve')
-    .description('run the service (docs/configuration.md; "postern doctor" checks its configuration)')
-    .action(() => serve(deps))
-  program
-    .command('migrate')
-    .description('create the database, or bring it up to date (serve does this too)')
-    .action(async () => {
-      const store = await deps.openStore(commandConfig(deps), 'migrate')
-      await store.close()
-      print(deps.output, { migrated: true }, () => 'the database is up to date')
-    })
+export const serveCommand: CommandSpec = {
+  use: 'serve',
+  about: 'run the service (docs/configuration.md; "postern doctor" checks its configuration)',
+  examples: ['postern serve --env-file /etc/postern/env'],
+  act: serve,
+}
+
+export const migrateCommand: CommandSpec = {
+  use: 'migrate',
+  about: 'create the database, or bring it up to date (serve does this too)',
+  examples: ['postern migrate --env-file /etc/postern/env'],
+  async act(deps) {
+    const store = await deps.openStore(commandConfig(deps), 'migrate')
+    await store.close()
+    print(deps.output, { migrated: true }, () => 'the database is up to date')
+  },
 }
 
 async function serve(deps: CliDeps): Promise<void> {

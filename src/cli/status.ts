@@ -1,6 +1,5 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
-
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { auditDays } from '../domain/bounds.ts'
 import { counted, sumCounts } from '../domain/counts.ts'
 import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../domain/operator/audit.ts'
@@ -10,11 +9,20 @@ import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { AttentionKind } from '../management/service/condition.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { parseLimit } from './options.ts'
-import { CommandFailed, formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
+import { command, option } from './command.ts'
+import { limitOption, pastOption } from './options.ts'
+import { formatMs, formatTime, formatTimeAndAge, listing, record, table } from './output.ts'
 import { describeQueue } from './queue.ts'
-import { parsePastTime } from './time.ts'
+
+export const statusCommand = command({
+  use: 'status',
+  about:
+    'show what needs attention, counts for today and the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
+  examples: ['postern status'],
+  run: ({ call }) => call('status.show', {}),
+  show: (status) => describe(status),
+  fault: ({ ok }) => (ok ? null : 'something needs attention; see above'),
+})
 
 type AuditOptions = {
   app?: string
@@ -26,42 +34,42 @@ type AuditOptions = {
   limit: number
 }
 
-export function addStatusCommands(program: Command, deps: CliDeps): void {
-  program
-    .command('status')
-    .description(
-      'show what needs attention, counts for today and the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
-    )
-    .action(() =>
-      withOperations(deps, async ({ call }) => {
-        const status = await call('status.show', {})
-        print(deps.output, status, () => describe(status))
-        if (!status.ok) throw new CommandFailed('something needs attention; see above')
-      }),
-    )
-  program
-    .command('audit')
-    .description('list the changes that operators made, newest first')
-    .option('--app <app>', 'filter by app')
-    .addOption(new Option('--action <action>', 'filter by action').choices(auditActions))
-    .addOption(new Option('--group <group>', 'filter by kind of action').choices(Object.keys(auditGroups)))
-    .option('--actor <name>', 'filter by part of the name of the person or program')
-    .option('--since <time>', 'only changes made then or later (2h, 3d, 2027-01-31)', (text) =>
-      parsePastTime(text, '--since'),
-    )
-    .option('--until <time>', 'only changes made before then', (text) => parsePastTime(text, '--until'))
-    .option('--limit <n>', 'maximum rows', parseLimit, 50)
-    .action((options: AuditOptions) => withOperations(deps, (context) => audit(deps, context, options)))
-  program
-    .command('whoami')
-    .description('show the name, role and apps that commands act with')
-    .action(() =>
-      withOperations(deps, async ({ call }) => {
-        const me = await call('whoami', {})
-        print(deps.output, me, () => describeAccess(me))
-      }),
-    )
-}
+export const auditCommand = command({
+  use: 'audit',
+  about: 'list the changes that operators made, newest first',
+  options: [
+    option('--app <app>', 'filter by app'),
+    new Option('--action <action>', 'filter by action').choices(auditActions),
+    new Option('--group <group>', 'filter by kind of action').choices(Object.keys(auditGroups)),
+    option('--actor <name>', 'filter by part of the name of the person or program'),
+    pastOption('--since', 'only changes made then or later (2h, 3d, 2027-01-31)', 'time'),
+    pastOption('--until', 'only changes made before then', 'time'),
+    limitOption(),
+  ],
+  examples: ['postern audit --app acme --since 3d'],
+  run: async ({ call }, _, { limit, ...query }: AuditOptions) => ({
+    entries: await listAll(call, 'audit.list', { query }, limit),
+    slugs: (await call('app.names', {})).slugs,
+  }),
+  document: ({ entries }) => entries,
+  show: ({ entries, slugs }) =>
+    listing(entries, `no changes; they are kept for ${auditDays} days`, {
+      at: ({ at }) => formatTime(at),
+      by: ({ actor }) => actor.name,
+      action: ({ action }) => action,
+      target: ({ target }) => target,
+      app: ({ app }) => slugs[app ?? ''] ?? app,
+      change: describeChange,
+    }),
+})
+
+export const whoamiCommand = command({
+  use: 'whoami',
+  about: 'show the name, role and apps that commands act with',
+  examples: ['postern whoami --url https://console.acme.test --token-file token.txt'],
+  run: ({ call }) => call('whoami', {}),
+  show: (me) => describeAccess(me),
+})
 
 /** The command that shows more of a condition. */
 const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
@@ -159,27 +167,6 @@ function describeNodes(nodes: StatusResource['nodes']): string {
   return relays.length === 0
     ? listed
     : `${listed}\n\n${table(['relay', 'seen from', 'state', 'connections'], relays)}`
-}
-
-async function audit(
-  deps: CliDeps,
-  context: CommandContext,
-  { limit, ...query }: AuditOptions,
-): Promise<void> {
-  const entries = await listAll(context.call, 'audit.list', { query }, limit)
-  const { slugs } = await context.call('app.names', {})
-  print(deps.output, entries, () => {
-    if (entries.length === 0) return `no changes; they are kept for ${auditDays} days`
-    const rows = entries.map((entry) => [
-      formatTime(entry.at),
-      entry.actor.name,
-      entry.action,
-      entry.target,
-      slugs[entry.app ?? ''] ?? entry.app,
-      describeChange(entry),
-    ])
-    return table(['at', 'by', 'action', 'target', 'app', 'change'], rows)
-  })
 }
 
 /** `name: "Old" → "New"`; the name and role of what was created. */

@@ -1,159 +1,138 @@
 /** `postern suppression …`: recipients that get no mail for a while. */
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { counted } from '../domain/counts.ts'
 import { type SuppressionReason, suppressionReasons } from '../domain/delivery/states.ts'
 import { type Destination, destinations } from '../domain/delivery/suppression.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { SuppressionResource } from '../management/suppressions/suppression-resource.ts'
-import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { parseLimit } from './options.ts'
-import { CommandFailed, formatTime, print, table, UsageError } from './output.ts'
-import { parsePastTime } from './time.ts'
+import { type CommandGroup, command, given, option } from './command.ts'
+import type { Call } from './context.ts'
+import { confirm, limitOption, pastOption, yesOption } from './options.ts'
+import { formatTime, listing, UsageError } from './output.ts'
 
 type Filters = { app?: string; reason?: SuppressionReason; destination?: Destination }
-type ListOptions = Filters & { limit: number }
-type AddOptions = { app?: string; allApps?: boolean; days?: number }
-type ClearOptions = Filters & { from?: string; to?: string; yes?: boolean }
 
-const description =
-  'recipients that get no mail for a while: their mailbox does not exist, or they complained'
+const filterOptions = () => [
+  option('--app <app>', 'filter by app'),
+  new Option('--reason <reason>', 'filter by reason').choices(suppressionReasons),
+  new Option('--destination <provider>', 'filter by mail provider').choices(destinations),
+]
 
-const clearExample = `
-Example, after a provider has called living mailboxes missing for two hours:
-  postern suppression clear --reason no_mailbox --destination gmail --from 4h --to 2h`
+/** With the slugs of apps, for people. */
+type Shown = { readonly items: readonly SuppressionResource[]; readonly slugs: Answer<'app.names'>['slugs'] }
 
-export function addSuppressionCommands(program: Command, deps: CliDeps): void {
-  const suppression = program.command('suppression').description(description)
-  addFilters(suppression.command('list').description('list suppressions, newest first'))
-    .option('--limit <n>', 'maximum rows', parseLimit, 50)
-    .action((options: ListOptions) => withOperations(deps, (context) => list(deps, context, options)))
-  suppression
-    .command('find <address>')
-    .description('say whether an address is suppressed, why, and until when')
-    .action((to: string) =>
-      withOperations(deps, async (context) => {
-        const { items } = await context.call('suppression.find', { body: { to } })
-        await show(deps, context, items, 'not suppressed in the apps that you can see')
-      }),
-    )
-  suppression
-    .command('add <address>')
-    .description('suppress an address: mail to it is accepted and not sent')
-    .option('--app <app>', 'mail of this app')
-    .option('--all-apps', 'mail of all apps')
-    .option('--days <n>', 'for so many days (default: 30)', parseDays)
-    .action((to: string, options: AddOptions) =>
-      withOperations(deps, (context) => add(deps, context, to, options)),
-    )
-  suppression
-    .command('remove <suppression>')
-    .description('end a suppression by its id: mail is sent again, and earlier bounces are forgotten')
-    .action((id: string) =>
-      withOperations(deps, async ({ call }) => {
-        const removed = await call('suppression.remove', { params: { suppression: id } })
-        print(deps.output, removed, () => `removed ${removed.id}: mail to its recipient is sent again`)
-      }),
-    )
-  addFilters(
-    suppression.command('clear').description('end many suppressions, after a mistake of a mail server'),
-  )
-    .option('--from <date>', 'that began since: 10m (ago), 2h, 2027-01-31 or an ISO 8601 timestamp', (text) =>
-      parsePastTime(text, '--from'),
-    )
-    .option('--to <date>', 'that began before', (text) => parsePastTime(text, '--to'))
-    .option('--yes', 'do not ask')
-    .addHelpText('after', clearExample)
-    .action((options: ClearOptions) => withOperations(deps, (context) => clear(deps, context, options)))
+const withSlugs = async (call: Call, items: readonly SuppressionResource[]): Promise<Shown> => ({
+  items,
+  slugs: (await call('app.names', {})).slugs,
+})
+
+function describe({ items, slugs }: Shown, none: string): string {
+  const table = listing(items, none, {
+    id: ({ id }) => id,
+    app: ({ app }) => (app === null ? 'all' : (slugs[app] ?? app)),
+    reason: ({ reason }) => reason,
+    until: ({ until }) => formatTime(until),
+    'invitations until': ({ invitationsUntil, until }) =>
+      invitationsUntil === until ? '' : formatTime(invitationsUntil),
+    destination: ({ destination }) => destination,
+    email: ({ email }) => email ?? '',
+    reply: ({ reply }) => (reply ?? '').slice(0, 60),
+  })
+  return items.length === 0 ? table : `${table}\n\n"postern suppression remove ID" ends one.`
 }
 
-const addFilters = (command: Command): Command =>
-  command
-    .option('--app <app>', 'filter by app')
-    .addOption(new Option('--reason <reason>', 'filter by reason').choices(suppressionReasons))
-    .addOption(new Option('--destination <provider>', 'filter by mail provider').choices(destinations))
-
-const pickFilters = ({ app, destination, reason }: Filters): Filters => ({
-  ...(app && { app }),
-  ...(destination && { destination }),
-  ...(reason && { reason }),
+const list = command({
+  use: 'list',
+  about: 'list suppressions, newest first',
+  options: [...filterOptions(), limitOption()],
+  examples: ['postern suppression list --reason complained'],
+  run: async ({ call }, _, { limit, ...filters }: Filters & { limit: number }) =>
+    withSlugs(call, await listAll(call, 'suppression.list', { query: filters }, limit)),
+  document: ({ items }) => items,
+  show: (shown) => describe(shown, 'no recipients are suppressed'),
 })
+
+const find = command({
+  use: 'find <address>',
+  about: 'say whether an address is suppressed, why, and until when',
+  examples: ['postern suppression find ana@example.com'],
+  run: async ({ call }, [to]) => withSlugs(call, (await call('suppression.find', { body: { to } })).items),
+  document: ({ items }) => items,
+  show: (shown) => describe(shown, 'not suppressed in the apps that you can see'),
+})
+
+const add = command({
+  use: 'add <address>',
+  about: 'suppress an address: mail to it is accepted and not sent',
+  options: [
+    option('--app <app>', 'mail of this app'),
+    option('--all-apps', 'mail of all apps'),
+    option('--days <n>', 'for so many days (default: 30)', parseDays),
+  ],
+  examples: ['postern suppression add ana@example.com --app acme --days 7'],
+  run({ call }, [to], { allApps = false, app, days }: { app?: string; allApps?: boolean; days?: number }) {
+    if ((app !== undefined) === allApps) throw new UsageError('give --app APP or --all-apps')
+    return call('suppression.add', { body: { to, ...given({ app, days }) } })
+  },
+  show: ({ id, until }) => `${id}: suppressed until ${formatTime(until)}`,
+})
+
+const remove = command({
+  use: 'remove <suppression>',
+  about: 'end a suppression by its id: mail is sent again, and earlier bounces are forgotten',
+  examples: ['postern suppression remove sup_…'],
+  run: ({ call }, [suppression]) => call('suppression.remove', { params: { suppression } }),
+  show: ({ id }) => `removed ${id}: mail to its recipient is sent again`,
+})
+
+const clear = command({
+  use: 'clear',
+  about: 'end many suppressions, after a mistake of a mail server',
+  options: [
+    ...filterOptions(),
+    pastOption('--from', 'that began since: 10m (ago), 2h, 2027-01-31 or an ISO 8601 timestamp'),
+    pastOption('--to', 'that began before'),
+    yesOption(),
+  ],
+  notes: 'After a provider has called living mailboxes missing for two hours:',
+  examples: ['postern suppression clear --reason no_mailbox --destination gmail --from 4h --to 2h'],
+  async run(
+    { call, deps },
+    _,
+    { yes = false, ...body }: Filters & { from?: string; to?: string; yes?: boolean },
+  ) {
+    if (Object.keys(body).length === 0)
+      throw new UsageError('give at least one filter, such as --reason or --from')
+    if (!yes)
+      await confirm(deps, {
+        question: 'Mail to all these recipients is sent again.\nType yes to clear their suppressions: ',
+        answer: 'yes',
+        none: 'nothing was cleared',
+        without: 'add --yes to clear without confirmation',
+      })
+    let removed = 0
+    let after: string | null = null
+    do {
+      const step: Answer<'suppression.clear'> = await call('suppression.clear', {
+        body: { ...body, ...(after !== null && { after }) },
+      })
+      removed += step.removed
+      after = step.next
+    } while (after !== null)
+    return { removed }
+  },
+  show: ({ removed }) => `${counted(removed, 'suppression')} cleared`,
+})
+
+export const suppressionCommands: CommandGroup = {
+  name: 'suppression',
+  about: 'recipients that get no mail for a while: their mailbox does not exist, or they complained',
+  commands: [list, find, add, remove, clear],
+}
 
 function parseDays(text: string): number {
   const days = Number(text)
   if (Number.isInteger(days) && days > 0) return days
   throw new UsageError('--days is a whole number of days')
-}
-
-async function list(
-  deps: CliDeps,
-  context: CommandContext,
-  { limit, ...filters }: ListOptions,
-): Promise<void> {
-  const items = await listAll(context.call, 'suppression.list', { query: pickFilters(filters) }, limit)
-  await show(deps, context, items, 'no recipients are suppressed')
-}
-
-async function show(
-  { output }: CliDeps,
-  { call }: CommandContext,
-  items: readonly SuppressionResource[],
-  none: string,
-): Promise<void> {
-  const { slugs } = await call('app.names', {})
-  const rows = items.map(({ id, app, reason, until, invitationsUntil, destination, email, reply }) => [
-    id,
-    app === null ? 'all' : (slugs[app] ?? app),
-    reason,
-    formatTime(until),
-    invitationsUntil === until ? '' : formatTime(invitationsUntil),
-    destination,
-    email ?? '',
-    (reply ?? '').slice(0, 60),
-  ])
-  const heads = ['id', 'app', 'reason', 'until', 'invitations until', 'destination', 'email', 'reply']
-  print(output, items, () =>
-    items.length === 0 ? none : `${table(heads, rows)}\n\n"postern suppression remove ID" ends one.`,
-  )
-}
-
-async function add(
-  deps: CliDeps,
-  { call }: CommandContext,
-  to: string,
-  { app, allApps = false, days }: AddOptions,
-): Promise<void> {
-  if ((app !== undefined) === allApps) throw new UsageError('give --app APP or --all-apps')
-  const body = { to, ...(app && { app }), ...(days && { days }) }
-  const made = await call('suppression.add', { body })
-  print(deps.output, made, () => `${made.id}: suppressed until ${formatTime(made.until)}`)
-}
-
-async function clear(
-  deps: CliDeps,
-  { call }: CommandContext,
-  { from, to, yes = false, ...filters }: ClearOptions,
-): Promise<void> {
-  const body = { ...pickFilters(filters), ...(from && { from }), ...(to && { to }) }
-  if (Object.keys(body).length === 0)
-    throw new UsageError('give at least one filter, such as --reason or --from')
-  if (!yes) await confirmClear(deps)
-  let removed = 0
-  let after: string | null = null
-  do {
-    const step: Answer<'suppression.clear'> = await call('suppression.clear', {
-      body: { ...body, ...(after !== null && { after }) },
-    })
-    removed += step.removed
-    after = step.next
-  } while (after !== null)
-  print(deps.output, { removed }, () => `${counted(removed, 'suppression')} cleared`)
-}
-
-async function confirmClear({ ask }: CliDeps): Promise<void> {
-  const answer = await ask(
-    'Mail to all these recipients is sent again.\nType yes to clear their suppressions: ',
-  )
-  if (answer === null) throw new CommandFailed('nothing was cleared: add --yes to clear without confirmation')
-  if (answer.trim() !== 'yes') throw new CommandFailed('nothing was cleared')
 }

@@ -71,7 +71,7 @@ declare const brand: unique symbol
 /** With the type of its value, for `AppSettings`. */
 type Typed<Value, Optional> = Setting & { readonly [brand]?: Value; readonly isOptional: Optional }
 
-export type SettingValue<Of> = Of extends { readonly fields: infer Fields }
+type SettingValue<Of> = Of extends { readonly fields: infer Fields }
   ? SettingValues<Fields>
   : Of extends { readonly [brand]?: infer Value }
     ? Value
