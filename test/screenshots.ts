@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { emailTypes } from '../src/domain/request/email-request.ts'
+import { emailTypes } from '../src/domain/request/email-kinds.ts'
 import { escapeHtml } from '../src/templates/html.ts'
 import { languageTags } from '../src/templates/locales/locales.ts'
 import { openBrowser } from './support/browser.ts'

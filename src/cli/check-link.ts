@@ -1,5 +1,5 @@
 /** `postern check-link`: would a link be sent, and if not, why. Nothing is sent or counted. */
-import type { EmailType } from '../domain/request/email-request.ts'
+import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { Answer } from '../management/operations.ts'
 import { command } from './command.ts'
 import { typeOption } from './options.ts'

@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import { dayMs } from '../domain/duration.ts'
 import { roles } from '../domain/operator/management-token.ts'
-import { emailTypes } from '../domain/request/email-request.ts'
+import { emailTypes } from '../domain/request/email-kinds.ts'
 import { option } from './command.ts'
 import type { CliDeps } from './context.ts'
 import { CommandFailed, UsageError } from './output.ts'

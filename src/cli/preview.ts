@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import { escapeControls } from '../domain/controls.ts'
 import { type CodePlace, codePlaces } from '../domain/delivery/email-content.ts'
-import type { EmailType } from '../domain/request/email-request.ts'
+import type { EmailType } from '../domain/request/email-kinds.ts'
 import { command, given, option } from './command.ts'
 import { typeOption } from './options.ts'
 

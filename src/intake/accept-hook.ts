@@ -2,6 +2,7 @@
  * One call of an auth server, from its body to its answer. Each message becomes a request of the app and is
  * judged as such; all of a call are judged before the first is queued.
  */
+
 import { hash } from 'node:crypto'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import { chooseLink, type HookedMessage } from '../domain/hooks/choose-link.ts'
@@ -10,6 +11,7 @@ import type { HookMessage, HookSystem } from '../domain/hooks/hook-system.ts'
 import { type Parsed, parsed } from '../domain/parsed.ts'
 import { readOrigin } from '../domain/request/auth-link.ts'
 import { parseEmailAddress } from '../domain/request/email-address.ts'
+import { emailKinds } from '../domain/request/email-kinds.ts'
 import { type EmailRequest, readName } from '../domain/request/email-request.ts'
 import { parseCode } from '../domain/request/one-time-code.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
@@ -129,12 +131,12 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
   const { isOriginal, url } = link.value
   const expiresAt = nowMs + findLife(hooked, kind.lifeSeconds) * 1000
   const { locale } = message
-  const common = { to: to.value, url, expiresAt, ...(locale !== undefined && { locale }) }
-  if (type === 'organisation_invite')
-    return { email: { ...common, type, ...readNames(hooked, policy.name) }, isOriginal }
+  const common = { to: to.value, type, url, expiresAt, ...(locale !== undefined && { locale }) }
+  if (emailKinds[type].hasNames)
+    return { email: { ...common, ...readNames(hooked, policy.name) }, isOriginal }
   const purpose = message.purpose ?? kind.purpose
   const more = { ...(code.value !== null && { code: code.value }), ...(purpose !== undefined && { purpose }) }
-  return { email: { ...common, type, ...more }, isOriginal }
+  return { email: { ...common, ...more }, isOriginal }
 }
 
 /** A code that is not allowed, or is none, is left out, unless the message is nothing without it. */

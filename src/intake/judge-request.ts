@@ -17,9 +17,9 @@ import { type AppId, newId } from '../domain/id.ts'
 import type { Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
+import { type EmailType, emailKinds } from '../domain/request/email-kinds.ts'
 import {
   type EmailRequest,
-  type EmailType,
   type ParsedBody,
   parseEmailRequest,
   type ReceivedBody,
@@ -110,9 +110,9 @@ function judgeBody(
   return 'code' in judged ? refuse(judged) : judged
 }
 
-/** An invitation with a code was refused. */
+/** A code that its type does not take was refused. */
 const withCode = (request: EmailRequest, code: Parsed<string> | null): EmailRequest =>
-  code?.ok && request.type !== 'organisation_invite' ? { ...request, code: code.value } : request
+  code?.ok ? { ...request, code: code.value } : request
 
 export type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
 
@@ -237,28 +237,20 @@ function toNewEmail(
   }
 }
 
-/**
- * The type and purpose of an email, and its link without the query, which holds the secret. Two invitations
- * of a person are of two organisations, so none supersedes another.
- */
-const toSupersedeKey = (request: EmailRequest, { href }: AuthLink): string | null =>
-  request.type === 'organisation_invite'
-    ? null
-    : `${request.type} ${readPurpose(request).purpose ?? ''} ${href.replace(/\?[^#]*/, '')}`
+/** The type and purpose of an email, and its link without the query, which holds the secret. */
+const toSupersedeKey = ({ type, purpose }: EmailRequest, { href }: AuthLink): string | null =>
+  emailKinds[type].isSuperseded ? `${type} ${purpose ?? ''} ${href.replace(/\?[^#]*/, '')}` : null
 
-function readNames(request: EmailRequest): { organisationName?: string; inviterName?: string } {
-  if (request.type !== 'organisation_invite') return {}
-  const { organisationName, inviterName } = request
-  return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
-}
+const readNames = ({ organisationName, inviterName }: EmailRequest) => ({
+  ...(organisationName !== undefined && { organisationName }),
+  ...(inviterName !== undefined && { inviterName }),
+})
 
-const readPurpose = (request: EmailRequest): { purpose?: Purpose } =>
-  request.type === 'organisation_invite' || request.purpose === undefined ? {} : { purpose: request.purpose }
+const readPurpose = ({ purpose }: EmailRequest): { purpose?: Purpose } =>
+  purpose === undefined ? {} : { purpose }
 
 /** A link whose token is the code leads to where the code is typed. */
-function readCode(request: EmailRequest, link: AuthLink): Pick<EmailContent, 'code' | 'codeFirst'> {
-  if (request.type === 'organisation_invite') return {}
-  const { code } = request
+function readCode({ code }: EmailRequest, link: AuthLink): Pick<EmailContent, 'code' | 'codeFirst'> {
   if (code === undefined) return {}
   return link.token === code ? { code, codeFirst: true } : { code }
 }

@@ -16,7 +16,7 @@ import type { Action, Actor, AuditAction, AuditEntry } from '../domain/operator/
 import type { Role, TokenHash } from '../domain/operator/management-token.ts'
 import type { NodeRecord } from '../domain/operator/node.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
-import type { EmailType } from '../domain/request/email-request.ts'
+import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
 
 /** The record of an email; it contains nothing of the email's content. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { emailTypes } from '../../src/domain/request/email-request.ts'
+import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { findLanguage, languageTags } from '../../src/templates/locales/locales.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
-import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { newLinksListener } from '../../src/web/links/links-listener.ts'

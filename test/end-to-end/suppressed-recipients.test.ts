@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { after, test } from 'node:test'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { emailTypes } from '../../src/domain/request/email-request.ts'
+import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { startTestService, testSettings, validBody } from '../support/service.ts'
 

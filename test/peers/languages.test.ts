@@ -8,7 +8,7 @@ import type { CodePlace } from '../../src/domain/delivery/email-content.ts'
 import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { languageTags } from '../../src/templates/locales/locales.ts'
 import { lacking } from '../support/installed.ts'
 

@@ -3,7 +3,7 @@ import { type AppSettings, defaultSettings } from '../../src/domain/app/settings
 import type { CodePlace } from '../../src/domain/delivery/email-content.ts'
 import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { type Rendered, renderEmail } from '../../src/templates/emails/render-email.ts'
 import { findLanguage } from '../../src/templates/locales/locales.ts'
 import { expiredPage, openPage, unavailablePage, unknownPage } from '../../src/templates/pages/hosted-page.ts'

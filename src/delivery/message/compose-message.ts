@@ -10,7 +10,7 @@ import { type CodePlace, findCodePlace, type Purpose } from '../../domain/delive
 import type { Reference } from '../../domain/delivery/reference.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import { LruMap } from '../../domain/lru-map.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
+import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import type { Claim } from '../../store/store.ts'
 import { makeLinkTexts, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
 import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
@@ -36,8 +36,8 @@ export class MessageComposer {
 
   compose(input: MessageInput): Buffer {
     const { claim } = input
-    // The names of an invitation appear in its subject, and in words that depend on them.
-    if (claim.type === 'organisation_invite') return composeMessage(input)
+    // Names appear in the subject, and in words that depend on them.
+    if (emailKinds[claim.type].hasNames) return composeMessage(input)
     return this.#findForm(input)?.fill(makeGapTexts(input)) ?? composeMessage(input)
   }
 

@@ -9,7 +9,7 @@ import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
+import type { EmailType } from '../../domain/request/email-kinds.ts'
 import type { Rendered } from '../../templates/emails/render-email.ts'
 
 /** An email on its way: the envelope with one recipient, and the bytes that go over the wire. */

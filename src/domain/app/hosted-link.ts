@@ -6,7 +6,7 @@
 
 import type { Purpose } from '../delivery/email-content.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink } from '../request/auth-link.ts'
-import type { EmailType } from '../request/email-request.ts'
+import type { EmailType } from '../request/email-kinds.ts'
 import type { Issue } from '../request/rejection.ts'
 import { checkLinkAllowed, type LinkPolicy } from './allowed-url.ts'
 

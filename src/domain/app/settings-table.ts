@@ -6,7 +6,7 @@
 import { deceptive, isDeceptive } from '../controls.ts'
 import { counted } from '../counts.ts'
 import { type HookSettings, hookSystemNames } from '../hooks/hook-settings.ts'
-import { emailTypes } from '../request/email-request.ts'
+import { emailTypes } from '../request/email-kinds.ts'
 import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { hostedLinkModes } from './hosted-link.ts'
 import {

@@ -4,7 +4,7 @@
  */
 import type { Purpose } from '../delivery/email-content.ts'
 import type { Parsed } from '../parsed.ts'
-import type { EmailType } from '../request/email-request.ts'
+import type { EmailType } from '../request/email-kinds.ts'
 import type { RefusalCode } from '../request/rejection.ts'
 import type { HookSettings, HookSystemName } from './hook-settings.ts'
 

@@ -2,7 +2,9 @@
  * Zitadel's notification provider over HTTP. Its link has several parameters, and the login name as it is, so
  * the query is escaped. It says a life for one-time passwords alone.
  */
+
 import type { Parsed } from '../parsed.ts'
+import { emailKinds } from '../request/email-kinds.ts'
 import { quoteForShell } from '../shell.ts'
 import { verifyZitadel } from '../signatures.ts'
 import { answerWithError } from './answers.ts'
@@ -47,7 +49,7 @@ function read(body: unknown): Parsed<readonly HookMessage[]> {
   const code = fields.optional('args.code')
   const once = JSON.stringify([kind, to, original, code ?? ''])
   const common = { kind, to, original, once }
-  if (about.type === 'organisation_invite') {
+  if (emailKinds[about.type].hasNames) {
     const app = fields.lenient('args.applicationName')
     return fields.finish([
       { ...common, ...present({ organisationName: app === 'ZITADEL' ? undefined : app, token: code }) },

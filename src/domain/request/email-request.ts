@@ -8,41 +8,27 @@ import { deceptive, isDeceptive } from '../controls.ts'
 import type { Purpose } from '../delivery/email-content.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import { type EmailType, emailKinds, emailTypes } from './email-kinds.ts'
 import { parseCode } from './one-time-code.ts'
 import type { Issue } from './rejection.ts'
 import { parseTimestamp } from './timestamp.ts'
 
-/** New types come last, and there are ten at most: sealed links hold the position, as one digit. */
-export const emailTypes = [
-  'magic_link',
-  'email_verification',
-  'password_reset',
-  'organisation_invite',
-] as const
-export type EmailType = (typeof emailTypes)[number]
-
-type Common = {
+/** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */
+export type EmailRequest = {
   readonly to: EmailAddress
+  readonly type: EmailType
   readonly url: string
   readonly expiresAt: number
   /** The languages that are asked for, as they were written; empty if that is no text. Never a fault. */
   readonly locale?: string
+  /** A one-time code; only if the type takes one, and the app allows codes. */
+  readonly code?: string
+  /** Only of an email that an auth server asked for. */
+  readonly purpose?: Purpose
+  /** Only of a type that has names. */
+  readonly organisationName?: string
+  readonly inviterName?: string
 }
-
-/** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */
-export type EmailRequest =
-  | (Common & {
-      readonly type: Exclude<EmailType, 'organisation_invite'>
-      /** A one-time code; only if the app allows codes. */
-      readonly code?: string
-      /** Only of an email that an auth server asked for. */
-      readonly purpose?: Purpose
-    })
-  | (Common & {
-      readonly type: 'organisation_invite'
-      readonly organisationName: string
-      readonly inviterName?: string
-    })
 
 /** A body as the HTTP layer received it. `bytes` is null if there were more than `bodyBytesMax`. */
 export type ReceivedBody = {
@@ -87,12 +73,12 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   ]
   const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
   const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
-  const invites = type === 'organisation_invite'
+  const { hasNames, takesCode } = emailKinds[type ?? 'magic_link']
   const rawCode = own('code')
-  const code = rawCode === undefined ? null : parseCode(rawCode, invites)
-  const organisationName = keep(parseName('organisationName', own, invites))
-  const inviterName = keep(parseName('inviterName', own, invites))
-  if (invites && organisationName === '') issues.push(missing('organisationName'))
+  const code = rawCode === undefined ? null : parseCode(rawCode, !takesCode)
+  const organisationName = keep(parseName('organisationName', own, hasNames))
+  const inviterName = keep(parseName('inviterName', own, hasNames))
+  if (hasNames && organisationName === '') issues.push(missing('organisationName'))
   if (issues.length > 0) issues.push(...findMisnamed(fields.value))
   if (
     issues.length > 0 ||
@@ -103,10 +89,9 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   ) {
     return { url, request: { ok: false, issues }, code }
   }
-  const common = { to, url, expiresAt, ...readLocale(own('locale')) }
-  if (type !== 'organisation_invite') return { url, request: parsed({ ...common, type }), code }
-  const names = { organisationName: organisationName ?? '', ...(inviterName ? { inviterName } : {}) }
-  return { url, request: parsed({ ...common, type, ...names }), code }
+  const names = hasNames && { organisationName: organisationName ?? '', ...(inviterName && { inviterName }) }
+  const request = { to, type, url, expiresAt, ...readLocale(own('locale')), ...names }
+  return { url, request: parsed(request), code }
 }
 
 /** An email in another language is better than none: whatever this is, the request is accepted. */

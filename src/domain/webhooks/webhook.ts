@@ -4,7 +4,7 @@
  */
 import { hourMs, minuteMs } from '../duration.ts'
 import type { EmailId, WebhookMessageId } from '../id.ts'
-import type { EmailType } from '../request/email-request.ts'
+import type { EmailType } from '../request/email-kinds.ts'
 
 export const webhookEvents = [
   'email.bounced',

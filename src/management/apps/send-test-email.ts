@@ -6,7 +6,8 @@ import { explainLimit } from '../../domain/app/limit.ts'
 import { sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import type { CodePlace } from '../../domain/delivery/email-content.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
-import { type EmailRequest, type EmailType, emailTypes } from '../../domain/request/email-request.ts'
+import { type EmailType, emailKinds, emailTypes } from '../../domain/request/email-kinds.ts'
+import type { EmailRequest } from '../../domain/request/email-request.ts'
 import { sampleCode } from '../../domain/request/one-time-code.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
@@ -64,10 +65,12 @@ type TestEmail = {
 function testRequest(app: App, { to, type, nowMs, locale, place }: TestEmail): EmailRequest | null {
   const url = sampleUrl(app.settings, place === 'first' ? sampleCode : undefined)
   if (url === null) return null
-  const common = { to, url, expiresAt: nowMs + sampleLifeMs, ...(locale !== undefined && { locale }) }
-  return type === 'organisation_invite'
-    ? { ...common, type, organisationName: app.settings.name }
-    : { ...common, type, ...(place !== 'none' && { code: sampleCode }) }
+  return {
+    ...{ to, type, url, expiresAt: nowMs + sampleLifeMs },
+    ...(locale !== undefined && { locale }),
+    ...(emailKinds[type].hasNames && { organisationName: app.settings.name }),
+    ...(place !== 'none' && { code: sampleCode }),
+  }
 }
 
 async function enqueue(

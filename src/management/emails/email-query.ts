@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { emailTypes } from '../../domain/request/email-request.ts'
+import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { EmailQuery } from '../../store/operator-store.ts'
 import { chooseApps, findTarget } from '../operation/find-target.ts'

@@ -1,10 +1,12 @@
 /** Finds why Postern must refuse what connected auth servers post: pure, from the records of the store. */
+
 import type { App } from '../../domain/app/app.ts'
 import { counted } from '../../domain/counts.ts'
 import { leadsToOriginal } from '../../domain/hooks/choose-link.ts'
 import { systemSettings } from '../../domain/hooks/hook-settings.ts'
 import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem } from '../../domain/hooks/systems.ts'
+import { emailKinds } from '../../domain/request/email-kinds.ts'
 import type { HookKey, SealedSecret } from '../../store/hook-store.ts'
 import type { Finding } from '../../store/store.ts'
 
@@ -53,7 +55,7 @@ function describeLinks({ linksBaseUrl }: HookSituation, app: App, system: HookSy
   if (system === null || (linksBaseUrl !== null && settings.hostedLinks !== 'off')) return []
   const own = systemSettings(settings.hooks ?? {}, system.name)
   const kinds = Object.entries(system.kinds).filter(
-    ([, kind]) => kind !== 'notice' && kind.type !== 'organisation_invite',
+    ([, kind]) => kind !== 'notice' && emailKinds[kind.type].isAsked,
   )
   const needs = kinds.some(([kind]) => {
     const messages = system.read(system.sample(kind))

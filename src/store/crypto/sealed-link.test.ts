@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { AppId } from '../../domain/id.ts'
-import { emailTypes } from '../../domain/request/email-request.ts'
+import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { type KeyRing, newSecretKey, parseKeyRing, seal } from './key-ring.ts'
 import { openLink, sealLink } from './sealed-link.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { renderPages, renderSample, sampleNames } from '../../../test/support/language-samples.ts'
-import { emailTypes } from '../../domain/request/email-request.ts'
+import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { languageTags } from '../locales/language-files.ts'
 import { findLanguage } from '../locales/locales.ts'
 

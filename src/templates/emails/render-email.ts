@@ -5,7 +5,7 @@
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/delivery/email-content.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
+import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
 import { findLanguage } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'

@@ -4,8 +4,8 @@
  */
 
 import type { CodePlace, EmailContent } from '../../domain/delivery/email-content.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
-import type { LetterKind, Strings } from '../locales/strings.ts'
+import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
+import { letterKinds, type Strings } from '../locales/strings.ts'
 import { type Expiry, isPlainName, type Letter } from './letter.ts'
 
 type LetterInput = {
@@ -18,25 +18,15 @@ type LetterInput = {
 }
 
 export function writeLetter(strings: Strings, { type, app, content, code, expiry }: LetterInput): Letter {
-  if (type === 'organisation_invite') {
+  if (emailKinds[type].hasNames) {
     const { ignore, ...words } = strings.invitation(app, toInvitation(content))
     return { ...words, expires: strings.expires(expiry, 'none'), notes: [ignore] }
   }
   const kind = content.purpose ?? type
   const { ignore, ...words } = strings.words(kind, app, code)
-  const keepPrivate = isPrivate[kind] || code !== 'none' ? [strings.keepPrivate] : []
+  const keepPrivate = letterKinds[kind].isPrivate || code !== 'none' ? [strings.keepPrivate] : []
   const neverAsk = code === 'none' ? [] : [strings.neverAsk(app)]
   return { ...words, expires: strings.expires(expiry, code), notes: [ignore, ...keepPrivate, ...neverAsk] }
-}
-
-/** Somebody else could sign in, or choose a password, with the link; with a code, in every email. */
-const isPrivate: Readonly<Record<LetterKind, boolean>> = {
-  address_change: true,
-  identity: true,
-  magic_link: true,
-  email_verification: false,
-  password_reset: true,
-  organisation_invite: false,
 }
 
 const toInvitation = ({ organisationName = '', inviterName }: LetterInput['content']) => ({

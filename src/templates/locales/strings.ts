@@ -3,7 +3,7 @@
  * contains `{app}` stays text, and dates, numbers and plurals come from `Intl`.
  */
 import type { CodePlace, Purpose } from '../../domain/delivery/email-content.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
+import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
 import type { LanguageFile } from './language-files.ts'
 
@@ -41,7 +41,7 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   readonly fonts: string
   /** The value of CSS. */
   readonly wordBreak: 'keep-all' | 'break-word'
-  words(kind: Exclude<LetterKind, 'organisation_invite'>, app: string, code: CodePlace): Words
+  words(kind: LetterKind, app: string, code: CodePlace): Words
   invitation(app: string, invitation: Invitation): Words
   /** When the link, the code or both expire, by where the code is. */
   expires(expiry: Expiry, code: CodePlace): string
@@ -63,16 +63,13 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
 }
 
 /** The letters that a language has texts for. */
-export type LetterKind = EmailType | Purpose
+export const letterKinds = {
+  ...emailKinds,
+  address_change: { texts: 'addressChange', isPrivate: true },
+  identity: { texts: 'identity', isPrivate: true },
+} as const satisfies Readonly<Record<EmailType | Purpose, { texts: string; isPrivate: boolean }>>
 
-const fileKeys = {
-  address_change: 'addressChange',
-  identity: 'identity',
-  magic_link: 'magicLink',
-  email_verification: 'emailVerification',
-  password_reset: 'passwordReset',
-  organisation_invite: 'organisationInvite',
-} as const
+type LetterKind = keyof typeof letterKinds
 
 type Values = Readonly<Record<string, string>>
 
@@ -128,7 +125,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     ...makeFormats(tag, file),
     hostedPage: {
       ...page,
-      heading: (kind, app) => ofApp(file[fileKeys[kind]].heading)(app),
+      heading: (kind, app) => ofApp(file[letterKinds[kind].texts].heading)(app),
       open: ofApp(page.open),
       opensApp: ofApp(page.opensApp),
       appMissing: ofApp(page.appMissing),
@@ -140,7 +137,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
 /** The words of an email, apart from the names of an invitation. */
 function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => string) {
   return (kind: LetterKind, app: string, place: CodePlace): Words => {
-    const letter = file[fileKeys[kind]]
+    const letter = file[letterKinds[kind].texts]
     const { subject, preheader, heading, ignore } = letter
     // A letter that is about its code has no text for a link.
     const { text, button } =

@@ -18,6 +18,7 @@ import {
 } from '../../../domain/bounds.ts'
 import { lostLeaseWaitsMs } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
+import { unaskedTypes } from '../../../domain/request/email-kinds.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import { leaseMs } from '../../store.ts'
 import { sessionLockClass } from './missing-sessions.ts'
@@ -72,6 +73,7 @@ const constants: Readonly<Record<string, string | number>> = {
   isSending,
   isReady: queueParts.ready,
   isSuspect: queueParts.suspect,
+  unaskedTypes: unaskedTypes.map((type) => `'${type}'`).join(', '),
   keyWindowUs: keyWindowS * 1e6,
   recipientWindowUs: recipientWindowS * 1e6,
   dayUs: dailyWindowS * 1e6,

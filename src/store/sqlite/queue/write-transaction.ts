@@ -8,7 +8,7 @@ import type { KeyHash } from '../../../domain/app/delivery-key.ts'
 import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
-import type { EmailType } from '../../../domain/request/email-request.ts'
+import { type EmailType, emailKinds } from '../../../domain/request/email-kinds.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { RecentEmails } from '../../shared/recent-emails.ts'
 import { toApp } from '../../shared/rows.ts'
@@ -161,7 +161,7 @@ export class WriteTransaction {
   findSuppression(appId: AppId, recipient: string, type: EmailType): SuppressionReason | null {
     this.#hasSuppressions ??= this.sql('select 1 from suppression limit 1').get() !== undefined
     if (!this.#hasSuppressions) return null
-    const until = type === 'organisation_invite' ? 'invitations_until' : 'until'
+    const until = emailKinds[type].isAsked ? 'until' : 'invitations_until'
     const row = this.sql(
       `select reason from suppression where app_id in (?, '') and recipient = ? and ${until} > ?
        order by app_id limit 1`,

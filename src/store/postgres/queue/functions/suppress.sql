@@ -9,7 +9,7 @@ begin
   reasons := array(
     select case when r.kind = 'queued' then (select s.reason from suppression s
         where s.app_id in (p_apps[p_key_app[r.key]], '') and s.recipient = r.recipient
-          and case when r.type = 'organisation_invite' then s.invitations_until else s.until end > p_now_ms
+          and case when r.type in ({{unaskedTypes}}) then s.invitations_until else s.until end > p_now_ms
         order by s.app_id limit 1) end
     from unnest(kinds, p_key, p_type, p_recipient) with ordinality r(kind, key, type, recipient, n) order by n);
   kinds := array(select case when r.reason is null then r.kind else 'suppressed' end

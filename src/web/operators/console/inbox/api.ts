@@ -6,7 +6,7 @@ import {
   capturedMax,
 } from '../../../../delivery/relay/capture-relay.ts'
 import { describeDuration } from '../../../../domain/duration.ts'
-import { emailTypes } from '../../../../domain/request/email-request.ts'
+import { emailTypes } from '../../../../domain/request/email-kinds.ts'
 import { sendError, sendJson } from '../../../http/listener.ts'
 import { matchesText, presentEmail, presentSummary } from './present.ts'
 
