@@ -2,6 +2,7 @@
 import { describeFeedback } from '../config/feedback.ts'
 import { describeHooksListener } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
+import { SharedRead } from '../domain/remembered.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { RecordWatch } from '../management/domains/record-watch.ts'
@@ -14,7 +15,6 @@ import { newPastCounts } from '../management/past-counts.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
 import { examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
-import { SharedRead } from '../management/shared-read.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
 import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
@@ -23,7 +23,7 @@ import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
 import { makeWebhookSecret, recipientSealer, sealWebhookSecret } from '../store/crypto/webhook-secret.ts'
-import type { Store } from '../store/store.ts'
+import type { Finding, Store } from '../store/store.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
 const findingsMs = 10_000
@@ -97,7 +97,7 @@ export function composeManagement(
       return { secret, sealed: sealWebhookSecret(ring, app, secret) }
     },
     opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
-    relays: new SharedRead(
+    relays: new SharedRead<readonly Finding[]>(
       async () =>
         checkRelays(relays, {
           apps: await store.listApps(),

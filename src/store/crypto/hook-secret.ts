@@ -1,39 +1,28 @@
 /** The secrets by which auth servers sign, sealed for the hash of their key. */
 import type { HookStore, SealedSecret } from '../hook-store.ts'
-import { type KeyRing, seal, sealingKeyId, unseal } from './key-ring.ts'
+import { type KeyRing, openText, resealAll, sealText } from './key-ring.ts'
 
 type Named = Pick<SealedSecret, 'hash'>
 
 const toContext = ({ hash }: Named): string => `hook secret ${hash}`
 
 export const sealHookSecret = (ring: KeyRing, named: Named, secret: string): string =>
-  seal(ring, toContext(named), secret).toString('base64url')
+  sealText(ring, toContext(named), secret)
 
 /** Null if the ring lacks the key that sealed it, or it was altered. */
-export function openHookSecret(ring: KeyRing, secret: Omit<SealedSecret, 'id'>): string | null {
-  try {
-    return unseal(ring, toContext(secret), Buffer.from(secret.sealed, 'base64url'))
-  } catch {
-    return null
-  }
-}
+export const openHookSecret = (ring: KeyRing, secret: Omit<SealedSecret, 'id'>): string | null =>
+  openText(ring, toContext(secret), secret.sealed)
 
-/**
- * Seals all secrets with the first key of the ring, so that the others can be removed from it. Returns those
- * that the ring cannot open, which stay as they are.
- */
+/** Returns those that the ring cannot open. */
 export async function resealHookSecrets(
   ring: KeyRing,
   store: Pick<HookStore, 'listHookKeys' | 'resealHookSecret'>,
 ): Promise<readonly SealedSecret[]> {
-  const closed: SealedSecret[] = []
-  for (const { hash, id, sealed } of await store.listHookKeys()) {
-    if (sealed === null) continue
-    const secret = { hash, id, sealed }
-    const text = openHookSecret(ring, secret)
-    if (text === null) closed.push(secret)
-    else if (sealingKeyId(Buffer.from(secret.sealed, 'base64url')) !== ring[0].id)
-      await store.resealHookSecret(secret, sealHookSecret(ring, secret, text))
-  }
-  return closed
+  const secrets = (await store.listHookKeys()).flatMap(({ hash, id, sealed }): SealedSecret[] =>
+    sealed === null ? [] : [{ hash, id, sealed }],
+  )
+  return resealAll(ring, secrets, {
+    context: toContext,
+    write: (secret, sealed) => store.resealHookSecret(secret, sealed),
+  })
 }

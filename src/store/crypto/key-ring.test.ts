@@ -8,8 +8,11 @@ import {
   makeKeyedHash,
   newSecretKey,
   openSecrets,
+  openText,
   parseKeyRing,
+  resealAll,
   seal,
+  sealText,
   unseal,
 } from './key-ring.ts'
 
@@ -94,4 +97,20 @@ test('keyed hashes differ by key and by how the parts are split', () => {
   assert.notEqual(one('a', 'b'), makeKeyedHash(Buffer.alloc(32, 2))('a', 'b'))
   assert.notEqual(one('ab', 'c'), one('a', 'bc'))
   assert.notEqual(one('a:1', 'b'), one('a', '1:b'))
+})
+
+test('sealing anew: by the first key, once; a write that fails is no missing key', async () => {
+  const [old, next, lost] = [ringOf('old'), ringOf('next'), ringOf('lost')]
+  const both: KeyRing = [...next, ...old]
+  const items = [old, next, lost].map((ring, n) => ({ n, sealed: sealText(ring, `item ${n}`, `text ${n}`) }))
+  const written: { n: number; sealed: string }[] = []
+  const context = ({ n }: { n: number }) => `item ${n}`
+  const write = async ({ n }: { n: number }, sealed: string) => void written.push({ n, sealed })
+  assert.deepEqual(await resealAll(both, items, { context, write }), [items[2]])
+  assert.deepEqual(
+    written.map(({ n, sealed }) => [n, openText(next, `item ${n}`, sealed)]),
+    [[0, 'text 0']],
+  )
+  const full = resealAll(both, items, { context, write: () => Promise.reject(new Error('the disk is full')) })
+  await assert.rejects(full, /the disk is full/)
 })

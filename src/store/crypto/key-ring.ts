@@ -88,6 +88,52 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
   return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')
 }
 
+/** As text, in base64url. */
+export const sealText = (ring: KeyRing, context: string, text: string): string =>
+  seal(ring, context, text).toString('base64url')
+
+/** Null if the ring lacks the key that sealed it, or it was altered. */
+export function openText(ring: KeyRing, context: string, sealed: string): string | null {
+  try {
+    return unseal(ring, context, Buffer.from(sealed, 'base64url'))
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Seals items with the first key of the ring, so that the others can be removed from it. Returns those that
+ * the ring cannot open, which stay as they are.
+ * @throws what `write` throws
+ */
+export async function resealAll<Item extends { readonly sealed: string }>(
+  ring: KeyRing,
+  items: readonly Item[],
+  {
+    context,
+    isCurrent = () => true,
+    write,
+  }: {
+    readonly context: (item: Item) => string
+    /** Whether the other seals of an item are by the first key. */
+    readonly isCurrent?: (item: Item) => boolean
+    readonly write: (item: Item, sealed: string) => Promise<void>
+  },
+): Promise<Item[]> {
+  const closed: Item[] = []
+  for (const item of items) {
+    const text = openText(ring, context(item), item.sealed)
+    if (text === null) closed.push(item)
+    else if (!isSealedFirst(ring, item.sealed) || !isCurrent(item))
+      await write(item, sealText(ring, context(item), text))
+  }
+  return closed
+}
+
+/** Whether the first key of the ring sealed it. */
+export const isSealedFirst = ([{ id }]: KeyRing, sealed: string): boolean =>
+  sealingKeyId(Buffer.from(sealed, 'base64url')) === id
+
 /** The id of the ring key that sealed these bytes. */
 export const sealingKeyId = (sealed: Uint8Array): string =>
   Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')

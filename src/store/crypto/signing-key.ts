@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { SigningAlgorithm } from '../../domain/delivery/signing-key.ts'
 import type { NewSigningKey, SigningKeyRecord, SigningKeyStore } from '../signing-key-store.ts'
-import { type KeyRing, seal, sealingKeyId, unseal } from './key-ring.ts'
+import { type KeyRing, resealAll, sealText, unseal } from './key-ring.ts'
 
 type Named = Pick<SigningKeyRecord, 'domain' | 'selector'>
 type Sealed = Named & Pick<SigningKeyRecord, 'sealed'>
@@ -23,7 +23,7 @@ export async function makeSigningKey(
   const spki = publicKey.export({ type: 'spki', format: 'der' })
   // The SPKI of an Ed25519 key ends with its 32 bytes, which alone are in the record (RFC 8463).
   const shown = algorithm === 'rsa' ? spki : spki.subarray(-32)
-  const sealed = seal(ring, toContext({ domain, selector }), pem).toString('base64url')
+  const sealed = sealText(ring, toContext({ domain, selector }), pem)
   return { domain, selector, algorithm, publicKey: shown.toString('base64'), sealed }
 }
 
@@ -34,37 +34,16 @@ const makeKeyPair = (
 ): Promise<{ readonly privateKey: KeyObject; readonly publicKey: KeyObject }> =>
   algorithm === 'rsa' ? generate('rsa', { modulusLength: rsaBits }) : generate('ed25519')
 
-const unsealPem = (ring: KeyRing, { sealed, ...named }: Sealed): string =>
-  unseal(ring, toContext(named), Buffer.from(sealed, 'base64url'))
-
 /** @throws {KeyMissing} if the ring lacks the key that sealed it; another error if it was altered */
-export const openSigningKey = (ring: KeyRing, key: Sealed): KeyObject =>
-  createPrivateKey(unsealPem(ring, key))
+export const openSigningKey = (ring: KeyRing, { sealed, ...named }: Sealed): KeyObject =>
+  createPrivateKey(unseal(ring, toContext(named), Buffer.from(sealed, 'base64url')))
 
-/** Null if the ring cannot open it. */
-function openPem(ring: KeyRing, key: Sealed): string | null {
-  try {
-    return unsealPem(ring, key)
-  } catch {
-    return null
-  }
-}
-
-/**
- * Seals all keys with the first key of the ring, so that the others can be removed from it. Returns those
- * that the ring cannot open, which stay as they are.
- */
-export async function resealSigningKeys(
+/** Returns those that the ring cannot open. */
+export const resealSigningKeys = async (
   ring: KeyRing,
   store: Pick<SigningKeyStore, 'listSigningKeys' | 'resealSigningKey'>,
-): Promise<readonly SigningKeyRecord[]> {
-  const closed: SigningKeyRecord[] = []
-  for (const key of await store.listSigningKeys(null)) {
-    const sealed = Buffer.from(key.sealed, 'base64url')
-    const pem = openPem(ring, key)
-    if (pem === null) closed.push(key)
-    else if (sealingKeyId(sealed) !== ring[0].id)
-      await store.resealSigningKey(key, seal(ring, toContext(key), pem).toString('base64url'))
-  }
-  return closed
-}
+): Promise<readonly SigningKeyRecord[]> =>
+  resealAll(ring, await store.listSigningKeys(null), {
+    context: toContext,
+    write: (key, sealed) => store.resealSigningKey(key, sealed),
+  })
