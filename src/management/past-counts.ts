@@ -1,9 +1,9 @@
 /** The counts of apps in the last two hours, which operations share. */
 import { appMinutesKept, overMinutes } from '../domain/bounds.ts'
 import { minuteMs } from '../domain/duration.ts'
+import { keepCountsMs, SharedRead } from '../domain/remembered.ts'
 import type { AppActivityRow } from '../store/operator-store.ts'
 import type { Store } from '../store/store.ts'
-import { keepCountsMs, SharedRead } from './shared-read.ts'
 
 /** The counts of every app, without the last `overMinutes`. Reading them costs more the more apps send. */
 export type PastCounts = SharedRead<readonly AppActivityRow[]>

@@ -1,7 +1,8 @@
 /** The counts of the queue, which operations, pages and looks share. */
+
+import { keepCountsMs, SharedRead } from '../domain/remembered.ts'
 import type { Store } from '../store/store.ts'
 import type { Management } from './operation/operation.ts'
-import { keepCountsMs, SharedRead } from './shared-read.ts'
 
 /** The counts of states and apps are kept; depth and oldest email are those of now. */
 export function newQueueCounts(

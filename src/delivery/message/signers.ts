@@ -1,20 +1,18 @@
 /** Finds the keys that sign the mail of a domain. */
 import type { KeyObject } from 'node:crypto'
-import { LruMap } from '../../domain/lru-map.ts'
+import { Remembered } from '../../domain/remembered.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { SigningKeyRecord } from '../../store/signing-key-store.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Signer } from './sign-message.ts'
 
 /**
- * `signers`: empty for a domain whose mail is not signed. `held`: its mail must wait, because it would be
- * refused without a signature.
+ * `signers`: empty for a domain whose mail is not signed. `held`: why the mail waits; unsigned, it would be
+ * rejected.
  */
 export type FoundSigners =
   | { readonly signers: readonly Signer[] }
   | { readonly held: string; readonly waitMs: number }
-
-type Entry = { readonly found: FoundSigners; readonly readAtMs: number }
 
 type SignersDeps = {
   readonly store: Pick<Store, 'findSigningKeys'>
@@ -35,35 +33,28 @@ const unavailableWaitMs = 1000
 
 export class Signers {
   readonly #deps: SignersDeps
-  readonly #nowMs: () => number
-  readonly #entries = new LruMap<string, Entry>(domainsKept)
-  readonly #reading = new Map<string, Promise<FoundSigners>>()
+  readonly #found: Remembered<FoundSigners>
 
   constructor(deps: SignersDeps) {
     this.#deps = deps
-    this.#nowMs = deps.nowMs ?? (() => performance.now())
+    const { nowMs: now } = deps
+    this.#found = new Remembered({ keepMs: () => signersKeptMs, max: domainsKept, ...(now && { now }) })
   }
 
   /** At once while the keys of the domain are known. */
   find(domain: string): FoundSigners | Promise<FoundSigners> {
-    const known = this.#entries.get(domain)
-    if (known !== undefined && this.#nowMs() - known.readAtMs < signersKeptMs) return known.found
-    const reading = this.#reading.get(domain) ?? this.#read(domain, known)
-    this.#reading.set(domain, reading)
-    return reading
+    return this.#found.peek(domain) ?? this.#read(domain)
   }
 
-  async #read(domain: string, known: Entry | undefined): Promise<FoundSigners> {
-    const readAtMs = this.#nowMs()
+  async #read(domain: string): Promise<FoundSigners> {
     try {
-      const found = this.#open(await this.#deps.store.findSigningKeys(domain))
-      this.#entries.set(domain, { found, readAtMs })
-      return found
+      return await this.#found.get(domain, async () =>
+        this.#open(await this.#deps.store.findSigningKeys(domain)),
+      )
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      return known?.found ?? { held: 'the store does not answer', waitMs: unavailableWaitMs }
-    } finally {
-      this.#reading.delete(domain)
+      const held = { held: 'the store does not answer', waitMs: unavailableWaitMs }
+      return this.#found.last(domain) ?? held
     }
   }
 

@@ -2,9 +2,9 @@
 import { reportedDays } from '../../domain/bounds.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
+import { keepCountsMs, SharedRead } from '../../domain/remembered.ts'
 import type { Store } from '../../store/store.ts'
 import { type ActivityCounts, presentCounts } from '../activity.ts'
-import { keepCountsMs, SharedRead } from '../shared-read.ts'
 
 /** `lastAt`: the minute of the last one, in milliseconds since 1970; null without one in these days. */
 export type ReportCounts = SharedRead<

@@ -5,11 +5,11 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepDays, operatorBodyBytesMax } from '../../domain/bounds.ts'
+import { SharedRead } from '../../domain/remembered.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { newFingerprints } from '../../management/fingerprints.ts'
 import { newLocalRunner } from '../../management/operation/perform.ts'
 import type { OperationError } from '../../management/operation/result.ts'
-import { SharedRead } from '../../management/shared-read.ts'
 import type { EventStream } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { type Html, html } from '../../templates/html.ts'

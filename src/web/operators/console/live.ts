@@ -8,6 +8,7 @@
 
 import type { EmailId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
+import { Remembered } from '../../../domain/remembered.ts'
 import type { Fingerprints } from '../../../management/fingerprints.ts'
 import type { EventStream, PosternEvent } from '../../../observe/events.ts'
 import type { Html } from '../../../templates/html.ts'
@@ -22,10 +23,10 @@ const pingEveryMs = 20_000
 const spreadMs = 800
 /** A shared part of a page is drawn anew after this long: `describeService` does not see every change. */
 const shareMs = 5000
+/** Parts of pages, for people of all apps and of some. */
+const sharedMax = 1000
 /** Followed by the id. */
 export const emailTopic = 'email:'
-
-type SharedDrawing = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
 
 export class Live {
   readonly streams = new Streams({ first: () => this.#begin(), last: () => this.#stop() })
@@ -34,7 +35,7 @@ export class Live {
   #stops: readonly (() => void)[] = []
   #seenService = ''
   readonly #seenEmails = new LruMap<string, string>(streamsMax)
-  #shared = new Map<string, SharedDrawing>()
+  #shared = newShared()
 
   constructor(fingerprints: Fingerprints, events: EventStream) {
     this.#fingerprints = fingerprints
@@ -50,12 +51,7 @@ export class Live {
    */
   share(name: string, draw: () => Promise<Html | null>): Promise<Html | null> {
     if (!this.streams.areOpen) return draw()
-    const known = this.#shared.get(name)
-    if (known !== undefined && performance.now() < known.untilMs) return known.drawn
-    const drawn = draw()
-    this.#shared.set(name, { drawn, untilMs: performance.now() + shareMs })
-    drawn.catch(() => this.#shared.delete(name))
-    return drawn
+    return this.#shared.get(name, draw)
   }
 
   #begin(): void {
@@ -68,7 +64,7 @@ export class Live {
 
   #stop(): void {
     for (const stop of this.#stops) stop()
-    this.#shared = new Map()
+    this.#shared = newShared()
   }
 
   /** Another process may have changed one. The first comparison counts as a change. */
@@ -88,10 +84,12 @@ export class Live {
     const seen = await this.#fingerprints.describeService().catch(() => 'the store does not answer')
     if (this.#seenService === seen) return
     this.#seenService = seen
-    this.#shared = new Map()
+    this.#shared = newShared()
     this.streams.signal('service', spreadMs)
   }
 }
+
+const newShared = () => new Remembered<Html | null>({ keepMs: () => shareMs, max: sharedMax })
 
 /** Works again and again, each time after a pause, until the returned function is called. */
 function repeat(pauseMs: number, work: () => Promise<void>): () => void {

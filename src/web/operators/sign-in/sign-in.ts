@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseSignInCode } from '../../../domain/operator/sign-in.ts'
-import type { SharedRead } from '../../../management/shared-read.ts'
+import type { SharedRead } from '../../../domain/remembered.ts'
 import type { SessionRecord } from '../../../store/people-store.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import { type ListenerDeps, sendError } from '../../http/listener.ts'
