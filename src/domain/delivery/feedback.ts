@@ -40,19 +40,34 @@ export type Bounce = {
 
 type RecordLine = { readonly at: number; readonly outcome: string }
 
+type ReportedEmail = {
+  readonly acceptedAt: number
+  readonly state: FinalState
+  readonly trail: readonly RecordLine[]
+}
+
+/** The meaning of a report for the record of its email. `state`: that of the email from then on. */
+export function judgeRecord(
+  { acceptedAt, state, trail }: ReportedEmail,
+  kind: FeedbackKind,
+  nowMs: number,
+): { readonly kind: 'stale' | 'already' } | { readonly kind: 'recorded'; readonly state: FinalState } {
+  // Mail servers give up after five days; a later report is a mistake, or forged.
+  if (nowMs - acceptedAt > feedbackDays * dayMs) return { kind: 'stale' }
+  return isReported(trail, kind, nowMs)
+    ? { kind: 'already' }
+    : { kind: 'recorded', state: stateAfter(state, kind) }
+}
+
 /** Whether the record of an email has this report already. */
-export const isReported = (trail: readonly RecordLine[], kind: FeedbackKind, nowMs: number): boolean => {
+const isReported = (trail: readonly RecordLine[], kind: FeedbackKind, nowMs: number): boolean => {
   const lines = trail.filter(({ outcome }) => outcome === kind)
   if (kind !== 'delayed') return lines.length > 0
   return lines.length >= delayedReportsMax || lines.some(({ at }) => nowMs - at < hourMs)
 }
 
-/** Mail servers give up after five days; a later report is a mistake, or forged. */
-export const isTooLate = (acceptedAt: number, nowMs: number): boolean =>
-  nowMs - acceptedAt > feedbackDays * dayMs
-
 /** The state of an email after a report. An email that did not leave keeps the state that says why. */
-export function stateAfter(state: FinalState, kind: FeedbackKind): FinalState {
+function stateAfter(state: FinalState, kind: FeedbackKind): FinalState {
   switch (kind) {
     case 'bounced':
       return state === 'delivered' ? 'bounced' : state

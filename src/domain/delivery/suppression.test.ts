@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { dayMs, hourMs } from '../duration.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { failureCauses } from './failure-cause.ts'
-import { type Bounce, type FeedbackFinding, isReported } from './feedback.ts'
+import { type Bounce, type FeedbackFinding, judgeRecord } from './feedback.ts'
 import { parseReply } from './smtp-reply.ts'
 import {
   addStrike,
@@ -119,7 +119,8 @@ function suppressBy(reports: readonly Report[], known: SuppressionTerms | null =
   const trails = new Map<number, { at: number; outcome: string }[]>()
   return reports.reduce((terms, { email, finding }) => {
     const trail = trails.get(email) ?? []
-    if (isReported(trail, finding.kind, t0)) return terms
+    const record = { acceptedAt: t0, state: 'delivered', trail } as const
+    if (judgeRecord(record, finding.kind, t0).kind === 'already') return terms
     trails.set(email, [...trail, { at: t0, outcome: finding.kind }])
     const reason = suppressionBy(finding)
     return reason === null ? terms : addStrike(terms, reason, t0)

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { feedbackDays, reportTextMax } from '../../domain/bounds.ts'
 import { failureCauses } from '../../domain/delivery/failure-cause.ts'
-import { feedbackKinds, isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
+import { feedbackKinds, judgeRecord } from '../../domain/delivery/feedback.ts'
 import { type FinalState, finalStates } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import type { Finding } from '../../feedback/judge-report.ts'
@@ -20,7 +20,9 @@ import { closed, orNull } from '../operation/schema.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
 
 const findingKinds = [...feedbackKinds, 'other'] as const
-const results = ['recorded', 'already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'] as const
+const results = [
+  ...['recorded', 'already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'],
+] as const satisfies readonly ReportResult['kind'][]
 
 const ReadFeedback = closed({
   result: Type.Enum([...results]),
@@ -103,17 +105,11 @@ function foresee({ store }: Context, { email, emailId, finding }: ReportMatch): 
   if (emailId === null) return { kind: 'unmatched' }
   if (finding.kind === 'other') return { kind: 'no_report' }
   if (email === null) return { kind: 'unknown' }
-  const { acceptedAt, app, state, trail } = email
+  const { app, state } = email
   if (!isFinal(state)) return { kind: 'waiting' }
-  if (isTooLate(acceptedAt, store.now())) return { kind: 'stale' }
-  if (isReported(trail, finding.kind, store.now())) return { kind: 'already' }
-  return {
-    kind: 'recorded',
-    app,
-    state: stateAfter(state, finding.kind),
-    strike: { kind: 'none' },
-    isWebhookLost: false,
-  }
+  const judged = judgeRecord({ ...email, state }, finding.kind, store.now())
+  if (judged.kind !== 'recorded') return { kind: judged.kind }
+  return { ...judged, app, strike: { kind: 'none' }, isWebhookLost: false }
 }
 
 function explain({ email, finding }: ReportMatch, result: ReportResult, dryRun: boolean): string {

@@ -1,6 +1,6 @@
 /** Reports about emails: the state and the record of the email, and the counts of the day. */
 import { trailMax } from '../../domain/bounds.ts'
-import { type FeedbackSource, isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
+import { type FeedbackSource, judgeRecord } from '../../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
@@ -25,9 +25,9 @@ function* record(context: ScriptContext, feedback: Feedback): Script<FeedbackRes
   const { email, finding } = feedback
   const known = yield* lockReported(context, email)
   if (known === 'waiting' || known === 'unknown') return { kind: known }
-  if (isTooLate(known.acceptedAt, nowMs)) return { kind: 'stale' }
-  if (isReported(known.trail, finding.kind, nowMs)) return { kind: 'already' }
-  const state = stateAfter(known.state, finding.kind)
+  const judged = judgeRecord(known, finding.kind, nowMs)
+  if (judged.kind !== 'recorded') return { kind: judged.kind }
+  const { state } = judged
   const reason = state === known.state ? known.reason : finding.kind === 'bounced' ? finding.cause : null
   const trail = [...known.trail.slice(-trailMax + 1), toLine(feedback, nowMs)]
   yield {
