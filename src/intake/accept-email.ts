@@ -52,7 +52,7 @@ export type AcceptAnswer = { readonly caller: Caller | null } & (
 )
 
 /** A request is judged at most this often; more would mean that the settings change all the time. */
-const judgementsMax = 4
+export const judgementsMax = 4
 
 /** True for a key by which a request was judged, unless a later request found that it has ended. */
 export function isKnownKey(policies: AppPolicyCache, authorization: string | undefined): boolean {
@@ -161,15 +161,16 @@ function answerTo(
     case 'refused':
       if (rejection === null) throw new Error('the store refused a request that was not refused')
       return { caller, rejection }
-    case 'queue_full':
-      return { caller, rejection: { code: 'queue_full' } }
-    case 'key_rate_limited':
-    case 'recipient_rate_limited':
-    case 'daily_limit_reached': {
-      const { kind: code, limit } = result
-      return { caller, rejection: { code, limit, message: explainLimit(code, limit) } }
-    }
     default:
-      return result satisfies never
+      return { caller, rejection: toRejection(result) }
   }
+}
+
+type NoRoom = Extract<EnqueueResult, { readonly limit: unknown } | { readonly kind: 'queue_full' }>
+
+/** The refusal of an email that the store has no room for now. */
+export function toRejection(result: NoRoom): Rejection {
+  if (result.kind === 'queue_full') return { code: result.kind }
+  const { kind: code, limit } = result
+  return { code, limit, message: explainLimit(code, limit) }
 }

@@ -39,9 +39,12 @@ export async function acceptHook(
   const messages = readMessages(system, body)
   const outcomes: HookOutcome[] = []
   const count = messages.ok ? messages.value.length : 1
+  let judged: { readonly version: number; readonly all: readonly Judgement[] } | null = null
   for (let n = 0; n < count; n++) {
     const judge = (context: JudgeContext) => {
-      const all = judgeMessages(system, messages, context)
+      const { version } = context.policy
+      if (judged?.version !== version) judged = { version, all: judgeMessages(system, messages, context) }
+      const { all } = judged
       return all.find(({ rejection }) => rejection !== null) ?? (all[n] as Judgement)
     }
     const answer = await acceptJudged(deps, keyHash, judge)

@@ -72,7 +72,8 @@ export type EnqueueResult =
     } & Caller)
   /** `suppressed`: accepted and recorded, and not sent, since its recipient is suppressed. */
   | ({ readonly kind: 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
-  | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
+  | ({ readonly kind: 'refused' | 'idempotency_key_reused' } & Caller)
+  | ({ readonly kind: 'queue_full' } & Caller)
   | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
 
 /** A worker's right to send one email for `leaseMs`. A lease with an older fence is lost. */

@@ -2,7 +2,6 @@
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
-import { explainLimit } from '../../domain/app/limit.ts'
 import { sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import type { CodePlace } from '../../domain/delivery/email-content.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
@@ -10,6 +9,7 @@ import { type EmailType, emailKinds, emailTypes } from '../../domain/request/ema
 import type { EmailRequest } from '../../domain/request/email-request.ts'
 import { sampleCode } from '../../domain/request/one-time-code.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
+import { judgementsMax, toRejection } from '../../intake/accept-email.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation/operation.ts'
@@ -73,45 +73,56 @@ function testRequest(app: App, { to, type, nowMs, locale, place }: TestEmail): E
   }
 }
 
+/** Judged again if the settings of the app change meanwhile. */
 async function enqueue(
   context: Context,
   app: App,
   request: EmailRequest,
 ): Promise<Result<{ email: string }>> {
-  const { store, links, access, emit, onQueued } = context
-  const policy = appPolicy(app)
-  const result = judgeEmail(request, { policy, links, nowMs: store.now(), traceparent: null })
-  if ('code' in result) return explain(result)
-  const judged = {
-    version: policy.version,
-    verdict: { admit: { ...result.email, supersedeKey: null } },
-    idempotency: null,
+  const { store, links } = context
+  let policy = appPolicy(app)
+  for (let judgements = 0; judgements < judgementsMax; judgements++) {
+    const result = judgeEmail(request, { policy, links, nowMs: store.now(), traceparent: null })
+    if ('code' in result) return explain(result)
+    const judged = {
+      version: policy.version,
+      verdict: { admit: { ...result.email, supersedeKey: null } },
+      idempotency: null,
+    }
+    const queued = await store.enqueue({ appId: app.id, judged })
+    if (queued.kind !== 'judge_again') return answerTo(context, app, queued)
+    policy = appPolicy(queued.app)
   }
-  const queued = await store.enqueue({ appId: app.id, judged })
-  if (queued.kind !== 'queued' && queued.kind !== 'suppressed') return explainResult(app, queued)
-  const ended = { emailId: queued.emailId, appId: app.id, state: 'suppressed', reason: null } as const
-  if (queued.kind === 'queued') onQueued()
-  else emit({ kind: 'emails_ended', ended: [ended] })
-  const change = { app: app.id, target: queued.emailId, before: null, after: null }
-  await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
-  return done({ email: queued.emailId })
+  return fail('app_changing', `The app ${app.slug} is being changed; try again.`)
 }
 
-function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued' | 'suppressed' }>) {
+async function answerTo(
+  { access, emit, onQueued, store }: Context,
+  app: App,
+  result: Exclude<EnqueueResult, { kind: 'judge_again' }>,
+): Promise<Result<{ email: string }>> {
   switch (result.kind) {
+    case 'queued':
+      onQueued()
+      break
+    case 'suppressed':
+      emit({
+        kind: 'emails_ended',
+        ended: [{ emailId: result.emailId, appId: app.id, state: 'suppressed', reason: null }],
+      })
+      break
     case 'invalid_key':
       return isDisabled(app)
-    case 'judge_again':
-      return fail('app_changing', `The app ${app.slug} was just changed; try again.`)
-    case 'queue_full':
-      return explain({ code: 'queue_full' })
-    case 'key_rate_limited':
-    case 'recipient_rate_limited':
-    case 'daily_limit_reached':
-      return explain({ code: result.kind, message: explainLimit(result.kind, result.limit) })
-    default:
+    case 'replayed':
+    case 'idempotency_key_reused':
+    case 'refused':
       throw new Error(`a test email was answered ${result.kind}`)
+    default:
+      return explain(toRejection(result))
   }
+  const change = { app: app.id, target: result.emailId, before: null, after: null }
+  await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
+  return done({ email: result.emailId })
 }
 
 function explain({ code, message, issues = [] }: Rejection) {
