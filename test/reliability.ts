@@ -79,16 +79,12 @@ const elsewhere: Readonly<Record<number, string>> = {
 
 type Suite = { readonly failed: boolean; readonly results: readonly RowResult[] }
 
-function runSuite(script: string): Suite {
+function runSuite(suite: string): Suite {
   const file = join(tmpdir(), `postern-rows-${process.pid}.jsonl`)
-  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    scripts: Record<string, string>
-  }
-  const reporters = `--test-reporter=spec --test-reporter-destination=stdout --test-reporter=./test/support/row-reporter.ts --test-reporter-destination=${file}`
-  const command = (scripts[script] ?? '')
-    .replace('node --test ', `node --test ${reporters} `)
-    .replace(/--test-timeout=\d+/, '--test-timeout=7200000') // a thousand kills take long
-  const { status } = spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
+  const options = ['--test-reporter=./test/support/row-reporter.ts', `--test-reporter-destination=${file}`]
+  // A thousand kills take long.
+  const command = ['test/run.ts', suite, ...options, '--test-timeout=7200000']
+  const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: 'inherit' })
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
   rmSync(file)
   return { failed: status !== 0, results: lines.map((line) => JSON.parse(line) as RowResult) }
@@ -144,13 +140,11 @@ function mutationSection(): string {
   return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
 }
 
-const suites = ['test:sqlite', 'test:postgres', 'test:peers', 'test:console', 'test:faults'].map(
-  (script) => ({
-    script,
-    ...runSuite(script),
-  }),
-)
-const failed = suites.filter((suite) => suite.failed).map(({ script }) => `\`${script}\``)
+const suites = ['sqlite', 'postgres', 'peers', 'console', 'faults'].map((name) => ({
+  name,
+  ...runSuite(name),
+}))
+const failed = suites.filter((suite) => suite.failed).map(({ name }) => `\`test:${name}\``)
 
 const text = `# Reliability
 

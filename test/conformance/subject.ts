@@ -126,6 +126,6 @@ export type It = (
 ) => void
 
 /** The key ring of each store that `engine.open` made. */
-export const rings = new WeakMap<Store, KeyRing>()
+const rings = new WeakMap<Store, KeyRing>()
 export const rememberRing = (store: Store, ring: KeyRing): void => void rings.set(store, ring)
 export const testRing = (store: Store): KeyRing => rings.get(store) ?? newRing()

@@ -111,7 +111,7 @@ export function formOf(html: string, path: string): Record<string, string> {
 }
 
 /** A relay that defers, refuses or takes mail by the recipient's name. */
-export const startMoodyRelay = (scope: Scope) =>
+const startMoodyRelay = (scope: Scope) =>
   startSmtpServer(scope, {
     onRcptTo({ address }, _session, callback) {
       const replies: Record<string, [number, string]> = {

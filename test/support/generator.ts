@@ -73,7 +73,7 @@ const queries = [
 ]
 const fragments = ['', '', '#', '#x', '#?token=b']
 
-export const randomLink = (random: Random): string =>
+const randomLink = (random: Random): string =>
   [schemes, slashes, hosts, ports, paths, queries, fragments].map((part) => pick(random, part)).join('')
 
 const locals = [
@@ -102,7 +102,7 @@ const domains = [
   '',
 ]
 
-export const randomAddress = (random: Random): string =>
+const randomAddress = (random: Random): string =>
   `${pick(random, locals)}${pick(random, ['@', '@', '@', '@@', ''])}${pick(random, domains)}`
 
 const odd: readonly unknown[] = [

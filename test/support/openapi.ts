@@ -12,9 +12,7 @@ type Document = {
   paths: Record<string, Record<string, { responses: Record<string, Response> }>>
 }
 
-export const openapi = parse(
-  readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8'),
-) as Document
+const openapi = parse(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8')) as Document
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 ajv.addSchema({ $id: 'openapi', components: openapi.components })

@@ -8,14 +8,14 @@ import type { AddressInfo } from 'node:net'
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider'
 import { atEnd, type Scope } from './temporary.ts'
 
-export type Claims = { groups: readonly string[]; name: string }
+type Claims = { groups: readonly string[]; name: string }
 
 export const client = { id: 'postern', secret: 'the-secret-of-the-client' }
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const strangeKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
-export type IdToken = Record<string, unknown>
+type IdToken = Record<string, unknown>
 
 /**
  * `change` edits the claims of the ID token, which is then signed again; `strange`: by a key that is not the

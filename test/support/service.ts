@@ -83,7 +83,7 @@ export type TestService = Service & {
 
 const anyPort = { host: '127.0.0.1', port: 0 }
 
-export async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
+async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
   return {
     allowsPrivateWebhooks: options.allowsPrivateWebhooks ?? true,
     database: options.database ?? (await testDatabase(scope)),

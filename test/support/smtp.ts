@@ -50,7 +50,7 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
 }
 
 /** One step of a scripted server: a reply to send, or a function to call. */
-export type Deed = string | ((socket: Socket) => void)
+type Deed = string | ((socket: Socket) => void)
 export type Script = {
   greeting?: Deed
   ehlo?: Deed

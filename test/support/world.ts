@@ -25,7 +25,7 @@ import type { Scope } from './temporary.ts'
 export const worldBegin = Date.UTC(2030, 4, 15, 9, 0, 20)
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
-export const relay = 'mail.acme.test:587'
+const relay = 'mail.acme.test:587'
 const ada: Actor = { kind: 'local', id: null, name: 'cli:ada', via: 'cli', requestId: null }
 
 const outcomes: Readonly<Record<string, DeliveryOutcome>> = {

@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { adminTokens, ask, type ManagementAnswer } from '../support/management.ts'
-import { startTestService } from '../support/service.ts'
+import { adminTokens, ask, type ManagementAnswer } from '../../support/management.ts'
+import { startTestService } from '../../support/service.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['console']) })
 const seed = Number(process.env.POSTERN_TEST_SEED ?? Math.floor(Math.random() * 1e6))

@@ -4,14 +4,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { readWebhook } from '../../client/src/webhook.ts'
-import { composeRunner } from '../../src/compose/management.ts'
-import { openStore } from '../../src/compose/store.ts'
-import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
-import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import type { CallInput, OperationName } from '../../src/management/operations.ts'
-import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
-import { listEmails, operator } from '../support/operator.ts'
+import { readWebhook } from '../../../client/src/webhook.ts'
+import { composeRunner } from '../../../src/compose/management.ts'
+import { openStore } from '../../../src/compose/store.ts'
+import { type AppId, type EmailId, newId } from '../../../src/domain/id.ts'
+import type { EmailAddress } from '../../../src/domain/request/email-address.ts'
+import type { CallInput, OperationName } from '../../../src/management/operations.ts'
+import { makeWebhookSecret, sealWebhookSecret } from '../../../src/store/crypto/webhook-secret.ts'
+import { listEmails, operator } from '../../support/operator.ts'
 import {
   newRing,
   newSender,
@@ -21,10 +21,10 @@ import {
   type TestService,
   testSettings,
   validBody,
-} from '../support/service.ts'
-import { startScriptedServer } from '../support/smtp.ts'
-import { atEnd, type Scope } from '../support/temporary.ts'
-import { eventually } from '../support/wait.ts'
+} from '../../support/service.ts'
+import { startScriptedServer } from '../../support/smtp.ts'
+import { atEnd, type Scope } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
 
 type Call = { readonly headers: Record<string, string>; readonly body: string; readonly path: string }
 type Answer = (response: ServerResponse, n: number) => void

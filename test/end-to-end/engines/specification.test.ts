@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import { emailTypes } from '../../src/domain/request/email-kinds.ts'
-import { operator } from '../support/operator.ts'
-import { type Answer, newSender, startTestService, testSettings, validBody } from '../support/service.ts'
-import { eventually } from '../support/wait.ts'
+import { newDeliveryKey } from '../../../src/domain/app/delivery-key.ts'
+import { emailTypes } from '../../../src/domain/request/email-kinds.ts'
+import { operator } from '../../support/operator.ts'
+import { type Answer, newSender, startTestService, testSettings, validBody } from '../../support/service.ts'
+import { eventually } from '../../support/wait.ts'
 
 type Email = {
   to: string

@@ -3,21 +3,21 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import pg from 'pg'
-import { openStore } from '../../src/compose/store.ts'
-import { defaultLimits } from '../../src/domain/app/limit.ts'
-import { minuteMs } from '../../src/domain/duration.ts'
-import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
-import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
-import type { PosternEvent } from '../../src/observe/events.ts'
-import { newListener } from '../../src/web/http/listener.ts'
-import { deferred } from '../conformance/subject.ts'
-import { databaseAt, engine, testDatabase } from '../support/database.ts'
-import { lacking } from '../support/installed.ts'
-import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
-import { operator } from '../support/operator.ts'
-import { freePort } from '../support/ports.ts'
-import { postgresUrl, schemaOf } from '../support/postgres.ts'
-import { promtool } from '../support/prometheus.ts'
+import { openStore } from '../../../src/compose/store.ts'
+import { defaultLimits } from '../../../src/domain/app/limit.ts'
+import { minuteMs } from '../../../src/domain/duration.ts'
+import { type AppId, type EmailId, newId } from '../../../src/domain/id.ts'
+import type { ActivityEvent } from '../../../src/domain/operator/activity.ts'
+import type { PosternEvent } from '../../../src/observe/events.ts'
+import { newListener } from '../../../src/web/http/listener.ts'
+import { deferred } from '../../conformance/subject.ts'
+import { databaseAt, engine, testDatabase } from '../../support/database.ts'
+import { lacking } from '../../support/installed.ts'
+import { ask, assertDescribed, newManagementToken } from '../../support/management.ts'
+import { operator } from '../../support/operator.ts'
+import { freePort } from '../../support/ports.ts'
+import { postgresUrl, schemaOf } from '../../support/postgres.ts'
+import { promtool } from '../../support/prometheus.ts'
 import {
   newRing,
   newSender,
@@ -25,10 +25,10 @@ import {
   startTestService,
   type TestService,
   validBody,
-} from '../support/service.ts'
-import { silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
-import { atEnd } from '../support/temporary.ts'
-import { eventually } from '../support/wait.ts'
+} from '../../support/service.ts'
+import { silence, startScriptedServer, startSmtpServer } from '../../support/smtp.ts'
+import { atEnd } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
 
 const scrape = async (service: TestService): Promise<string> =>
   (await fetch(`${service.urls.ops}/metrics`)).text()

@@ -1,12 +1,18 @@
 /** After an outage of the relay, a person who asked several times gets one email: the newest. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { supersededAfterMs } from '../../src/domain/bounds.ts'
-import type { EmailId } from '../../src/domain/id.ts'
-import type { EmailRecord } from '../../src/store/operator-store.ts'
-import { relayTo, startTestService, type TestService, testSettings, validBody } from '../support/service.ts'
-import { startScriptedServer } from '../support/smtp.ts'
-import { eventually } from '../support/wait.ts'
+import { supersededAfterMs } from '../../../src/domain/bounds.ts'
+import type { EmailId } from '../../../src/domain/id.ts'
+import type { EmailRecord } from '../../../src/store/operator-store.ts'
+import {
+  relayTo,
+  startTestService,
+  type TestService,
+  testSettings,
+  validBody,
+} from '../../support/service.ts'
+import { startScriptedServer } from '../../support/smtp.ts'
+import { eventually } from '../../support/wait.ts'
 
 /** Posts, and waits until the relay, which is down, has deferred the email. */
 async function ask(service: TestService, change: object): Promise<EmailId> {

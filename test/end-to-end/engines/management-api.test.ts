@@ -9,22 +9,22 @@ import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { scanMax } from '../../src/domain/bounds.ts'
-import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { newToken } from '../../src/domain/operator/management-token.ts'
-import { findOperation, operationNames } from '../../src/management/operations.ts'
-import { settingsFields } from '../../src/management/settings-schema.ts'
-import { command, posternJson, startServe } from '../support/cli.ts'
-import { adminTokens, ask, newManagementToken } from '../support/management.ts'
-import { operator } from '../support/operator.ts'
-import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
-import { startSmtpServer } from '../support/smtp.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { eventually } from '../support/wait.ts'
+import { scanMax } from '../../../src/domain/bounds.ts'
+import { parseReply } from '../../../src/domain/delivery/smtp-reply.ts'
+import { newToken } from '../../../src/domain/operator/management-token.ts'
+import { findOperation, operationNames } from '../../../src/management/operations.ts'
+import { settingsFields } from '../../../src/management/settings-schema.ts'
+import { command, posternJson, startServe } from '../../support/cli.ts'
+import { adminTokens, ask, newManagementToken } from '../../support/management.ts'
+import { operator } from '../../support/operator.ts'
+import { newSender, send, startTestService, testSettings, validBody } from '../../support/service.ts'
+import { startSmtpServer } from '../../support/smtp.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
 const admin = await adminTokens(service)
-const root = fileURLToPath(new URL('../..', import.meta.url))
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 const { name, from } = testSettings
 let serial = 0
 

@@ -1,11 +1,11 @@
 /** An app's own people name only what is the app's: its domains, its links, its status. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { AppSettings } from '../../src/domain/app/settings.ts'
-import type { AppId } from '../../src/domain/id.ts'
-import { startNameServer } from '../support/dns-server.ts'
-import { adminTokens, ask, type ManagementAnswer, newManagementToken } from '../support/management.ts'
-import { newSender, startTestService, testSettings } from '../support/service.ts'
+import type { AppSettings } from '../../../src/domain/app/settings.ts'
+import type { AppId } from '../../../src/domain/id.ts'
+import { startNameServer } from '../../support/dns-server.ts'
+import { adminTokens, ask, type ManagementAnswer, newManagementToken } from '../../support/management.ts'
+import { newSender, startTestService, testSettings } from '../../support/service.ts'
 
 const resolver = await startNameServer({ after }, 'absence')
 const service = await startTestService(

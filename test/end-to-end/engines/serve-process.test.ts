@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { hostname } from 'node:os'
 import { test } from 'node:test'
-import { startServe } from '../support/cli.ts'
-import { engine } from '../support/database.ts'
-import { send, validBody } from '../support/service.ts'
-import { startSmtpServer } from '../support/smtp.ts'
-import { eventually } from '../support/wait.ts'
+import { startServe } from '../../support/cli.ts'
+import { engine } from '../../support/database.ts'
+import { send, validBody } from '../../support/service.ts'
+import { startSmtpServer } from '../../support/smtp.ts'
+import { eventually } from '../../support/wait.ts'
 
 test('log lines are the service’s own, and name the machine on PostgreSQL alone', async (t) => {
   const relay = await startSmtpServer(t)

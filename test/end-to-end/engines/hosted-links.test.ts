@@ -1,22 +1,22 @@
 /** Hosted links over HTTP: what they open, and everything they refuse. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { AppSettings } from '../../src/domain/app/settings.ts'
-import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
-import type { PosternEvent } from '../../src/observe/events.ts'
-import { StoreUnavailable } from '../../src/store/store.ts'
-import { newLinksListener } from '../../src/web/links/links-listener.ts'
+import type { AppSettings } from '../../../src/domain/app/settings.ts'
+import { type EmailType, emailTypes } from '../../../src/domain/request/email-kinds.ts'
+import type { PosternEvent } from '../../../src/observe/events.ts'
+import { StoreUnavailable } from '../../../src/store/store.ts'
+import { newLinksListener } from '../../../src/web/links/links-listener.ts'
 import {
   type HostedEmail,
   linksBaseUrl,
   press,
   pressedHeaders,
   startHostedLinks,
-} from '../support/hosted-links.ts'
-import { deleteApp, operator } from '../support/operator.ts'
-import { startTestService, validBody } from '../support/service.ts'
-import { atEnd } from '../support/temporary.ts'
-import { eventually } from '../support/wait.ts'
+} from '../../support/hosted-links.ts'
+import { deleteApp, operator } from '../../support/operator.ts'
+import { startTestService, validBody } from '../../support/service.ts'
+import { atEnd } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
 
 const { service, receive, visit, newApp } = await startHostedLinks({ after })
 let serial = 0

@@ -8,13 +8,13 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
-import { isLeaseValid } from '../../src/delivery/deliver.ts'
-import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
-import type { App } from '../../src/domain/app/app.ts'
-import type { EmailId } from '../../src/domain/id.ts'
-import type { Claim } from '../../src/store/store.ts'
-import { listEmails, operator } from '../support/operator.ts'
-import { freePort } from '../support/ports.ts'
+import { isLeaseValid } from '../../../src/delivery/deliver.ts'
+import { SmtpSession } from '../../../src/delivery/relay/smtp/smtp-session.ts'
+import type { App } from '../../../src/domain/app/app.ts'
+import type { EmailId } from '../../../src/domain/id.ts'
+import type { Claim } from '../../../src/store/store.ts'
+import { listEmails, operator } from '../../support/operator.ts'
+import { freePort } from '../../support/ports.ts'
 import {
   newTestRelay,
   relayTo,
@@ -22,7 +22,7 @@ import {
   startTestService,
   type TestService,
   validBody,
-} from '../support/service.ts'
+} from '../../support/service.ts'
 import {
   drop,
   type Script,
@@ -30,12 +30,12 @@ import {
   startScriptedServer,
   startSmtpServer,
   testMessage,
-} from '../support/smtp.ts'
-import { atEnd, type Scope } from '../support/temporary.ts'
-import { eventually } from '../support/wait.ts'
+} from '../../support/smtp.ts'
+import { atEnd, type Scope } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
 
-const cert = readFileSync(new URL('../support/tls/localhost.cert.pem', import.meta.url), 'utf8')
-const key = readFileSync(new URL('../support/tls/localhost.key.pem', import.meta.url), 'utf8')
+const cert = readFileSync(new URL('../../support/tls/localhost.cert.pem', import.meta.url), 'utf8')
+const key = readFileSync(new URL('../../support/tls/localhost.key.pem', import.meta.url), 'utf8')
 
 async function post(service: TestService, change: Record<string, unknown> = {}): Promise<EmailId> {
   const answer = await service.post(validBody(change, service.store.now()))
@@ -330,7 +330,7 @@ test('row 32: stopping finishes the emails being sent, gives the rest back, and 
 })
 
 async function startAgain(t: Scope, service: TestService) {
-  const { openStore } = await import('../../src/compose/store.ts')
+  const { openStore } = await import('../../../src/compose/store.ts')
   const store = await openStore(service.config, { onFatal: assert.fail })
   atEnd(t, () => store.close())
   return { store }
