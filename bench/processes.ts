@@ -14,7 +14,6 @@ import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts
 import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
-import type { ReportOrder } from './report-load.ts'
 import { makeSenders, type Variety } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
@@ -56,16 +55,6 @@ export function startLoader(
 /** A process that sends a prepared message over SMTP. */
 export const startDirectSender = (scope: Scope): ((order: DirectOrder) => Promise<LoopResult>) =>
   startWorker(scope, new URL('./direct-sender.ts', import.meta.url))
-
-/** A process that hands reports to the bounce listener. Each must be answered with 250. */
-export function startReporter(scope: Scope): (order: ReportOrder) => Promise<LoopResult> {
-  const hand = startWorker<ReportOrder, LoopResult>(scope, new URL('./report-load.ts', import.meta.url))
-  return async (order) => {
-    const result = await hand(order)
-    if (Object.keys(result.answers).join() !== '250') throw new Error(JSON.stringify(result.answers))
-    return result
-  }
-}
 
 export type Sink = {
   readonly port: number
