@@ -3,9 +3,11 @@
  * and PostgreSQL, and Postfix. Emails accepted a second by 64 clients, and emails drained a second to one
  * sink. A peer's counters are fixed windows, and its keys are in memory; otherwise it makes the same checks.
  */
+
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { installOwnPackages } from '../test/support/own-packages.ts'
 import { freePort } from '../test/support/ports.ts'
 import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts'
 import { eventually } from '../test/support/wait.ts'
@@ -41,6 +43,7 @@ type Peer = {
 }
 
 export async function run(scope: Scope): Promise<void> {
+  installOwnPackages(new URL('./peers/', import.meta.url))
   const load = startLoader(scope)
   const sink = await startSink(scope)
   let serial = 0

@@ -6,6 +6,8 @@
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { installOwnPackages } from './support/own-packages.ts'
 
 type Position = { readonly line: number; readonly column: number }
 type Mutant = {
@@ -26,7 +28,10 @@ type Report = {
 }
 
 const args = process.argv.slice(2)
-const stryker = spawnSync('stryker', ['run', ...args], { stdio: 'inherit' })
+const folder = new URL('./mutation/', import.meta.url)
+installOwnPackages(folder)
+const program = fileURLToPath(new URL('node_modules/.bin/stryker', folder))
+const stryker = spawnSync(program, ['run', ...args], { stdio: 'inherit' })
 if (stryker.status !== 0) process.exit(stryker.status ?? 1)
 
 const { files } = JSON.parse(readFileSync('.stryker/mutation.json', 'utf8')) as Report

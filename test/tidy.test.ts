@@ -9,7 +9,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { services } from '../src/services/services.ts'
-import { missingOptionals, readLock } from './support/complete-lock.ts'
+import { lockFiles, missingOptionals, readLock } from './support/complete-lock.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -386,13 +386,16 @@ test('dependencies are pinned exactly', () => {
   }
 })
 
-test('the lock file names no registry, and is whole for every platform', () => {
-  assert.doesNotMatch(read('package-lock.json'), /"resolved": "https?:/)
-  assert.deepEqual(missingOptionals(readLock()), [], 'run test/support/complete-lock.ts')
+test('the lock files name no registry, and are whole for every platform', () => {
+  for (const file of lockFiles) {
+    const lock = readLock(file)
+    assert.doesNotMatch(JSON.stringify(lock), /"resolved":"https?:/, file)
+    assert.deepEqual(missingOptionals(lock), [], `run test/support/complete-lock.ts: ${file}`)
+  }
 })
 
 test('every package that is shipped, or runs on Linux, has its checksum in the lock file', () => {
-  for (const [path, entry] of Object.entries(readLock().packages)) {
+  for (const [path, entry] of lockFiles.flatMap((file) => Object.entries(readLock(file).packages))) {
     if (!path.includes('node_modules/') || entry.link === true || entry.integrity !== undefined) continue
     const isElsewhere = entry.dev === true && entry.optional === true
     assert.ok(isElsewhere, `${path} has no checksum, and is no development tool of another platform`)

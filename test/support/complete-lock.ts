@@ -1,5 +1,5 @@
 /**
- * Completes package-lock.json: `npm install` drops optional packages that a registry mirror lacks
+ * Completes the lock files: `npm install` drops optional packages that a registry mirror lacks
  * (builds for other platforms), and `npm ci` then refuses the lock. Run it after `npm install`:
  * `node test/support/complete-lock.ts`. It also removes the registry address of each package.
  */
@@ -20,8 +20,11 @@ type Package = {
 }
 type Lock = { packages: Record<string, Package> }
 
-const lockPath = fileURLToPath(new URL('../../package-lock.json', import.meta.url))
-export const readLock = (): Lock => JSON.parse(readFileSync(lockPath, 'utf8')) as Lock
+/** The lock file of the checkout, and those of tools that are installed when they are used. */
+export const lockFiles = ['', 'bench/peers/', 'test/mutation/'].map((folder) =>
+  fileURLToPath(new URL(`../../${folder}package-lock.json`, import.meta.url)),
+)
+export const readLock = (file: string): Lock => JSON.parse(readFileSync(file, 'utf8')) as Lock
 
 /** Optional dependencies that have no entry of their own. */
 export function missingOptionals(lock: Lock): { name: string; version: string; dev: boolean }[] {
@@ -43,8 +46,8 @@ function describe({ name, version, dev }: { name: string; version: string; dev: 
   return { version, ...(dev ? { dev } : {}), optional: true, os, cpu, ...(libc.length > 0 ? { libc } : {}) }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const lock = readLock()
+function complete(file: string): void {
+  const lock = readLock(file)
   for (const missing of missingOptionals(lock))
     lock.packages[`node_modules/${missing.name}`] = describe(missing)
   // Workspaces keep their path.
@@ -52,5 +55,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (entry.resolved?.startsWith('http')) delete entry.resolved
   }
   const sorted = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)))
-  writeFileSync(lockPath, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`)
+  writeFileSync(file, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`)
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) lockFiles.forEach(complete)
