@@ -107,7 +107,7 @@ const made = command({
 const removePasskey = command({
   use: 'remove-passkey <person> <passkey>',
   about: 'remove a person’s passkey by its id ("postern person list --json" shows them)',
-  examples: ['postern person remove-passkey Ada pky_…'],
+  examples: ['postern person remove-passkey Ada PASSKEY'],
   run: ({ call }, [person, passkey]) => call('person.remove_passkey', { params: { person, passkey } }),
   show: (changed) => `removed; ${describePerson(changed)}`,
 })

@@ -32,7 +32,7 @@ import { tokenCommands } from './token.ts'
 import { webhookCommands } from './webhook.ts'
 
 /** All commands, by the task that they are for. */
-const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup)[]>> = {
+export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup)[]>> = {
   'Run the service': [devCommand, serveCommand, doctorCommand, migrateCommand, secretCommands],
   'See what happens': [
     ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],

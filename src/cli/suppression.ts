@@ -81,7 +81,7 @@ const add = command({
 const remove = command({
   use: 'remove <suppression>',
   about: 'end a suppression by its id: mail is sent again, and earlier bounces are forgotten',
-  examples: ['postern suppression remove sup_…'],
+  examples: ['postern suppression remove sp_…'],
   run: ({ call }, [suppression]) => call('suppression.remove', { params: { suppression } }),
   show: ({ id }) => `removed ${id}: mail to its recipient is sent again`,
 })
