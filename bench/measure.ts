@@ -34,14 +34,10 @@ export async function interleave(contenders: readonly Contender[], rounds: numbe
 
 export type Table = { readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] }
 
-/** A Markdown table, aligned as `biome check` requires. */
+/** A Markdown table, whose first column is text. */
 function formatTable({ columns, rows }: Table): string {
-  const widths = columns.map((_, at) => Math.max(3, ...[columns, ...rows].map((row) => row[at]?.length ?? 0)))
-  const pad = (text: string, at: number) =>
-    at === 0 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0)
-  const line = (cells: readonly string[]) => `| ${cells.map(pad).join(' | ')} |`
-  const rule = widths.map((width, at) => (at === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  return [line(columns), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n')
+  const rule = columns.map((_, at) => (at === 0 ? '---' : '---:'))
+  return [columns, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
 export const count = (value: number): string => Math.round(value).toLocaleString('en')

@@ -88,5 +88,4 @@ if (args.length === 0) {
   const [before, rest = ''] = document.split('<!-- mutation -->')
   const [, after = ''] = rest.split('<!-- end of mutation -->')
   writeFileSync(path, `${before}<!-- mutation -->\n\n${table}\n\n<!-- end of mutation -->${after}`)
-  spawnSync('npx biome format --write docs/reliability.md', { shell: true, stdio: 'inherit' })
 }

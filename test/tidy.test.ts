@@ -422,6 +422,14 @@ test('every refusal is in the documents of the API', () => {
   }
 })
 
+test('tables in documents are not padded', () => {
+  for (const file of tracked.filter((name) => name.endsWith('.md'))) {
+    const text = read(file).replace(/^ *```[\s\S]*?^ *```$|(`+)[^`\n]+\1/gm, '`')
+    for (const [row] of text.matchAll(/^ *\|.*$/gm))
+      assert.doesNotMatch(row, /\S {2}|-{4}|\|[-:]/, `${file}: ${row}`)
+  }
+})
+
 test('links between the documents lead somewhere', () => {
   for (const file of tracked.filter((name) => name.endsWith('.md'))) {
     for (const [, target = ''] of read(file).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)) {

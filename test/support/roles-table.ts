@@ -86,7 +86,7 @@ export function renderRolesTable(): string {
   const lines = [...rows].map(
     ([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${cells} |`,
   )
-  return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...lines].join('\n')
+  return [`| ${heads.join(' | ')} |`, `|${' --- |'.repeat(heads.length)}`, ...lines].join('\n')
 }
 
 const security = new URL('../../SECURITY.md', import.meta.url)
