@@ -1,7 +1,7 @@
 /** `postern preview`: one of an app's emails with sample content. */
 import { Option } from 'commander'
 import { escapeControls } from '../domain/controls.ts'
-import { type CodePlace, codePlaces } from '../domain/delivery/email-content.ts'
+import { type CodePlace, codePlaces } from '../domain/request/email-content.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
 import { command, given, option } from './command.ts'
 import { typeOption } from './options.ts'

@@ -12,11 +12,11 @@ import {
   formatOriginalPath,
   type LinkTarget,
 } from '../domain/app/hosted-link.ts'
-import type { EmailContent, Purpose } from '../domain/delivery/email-content.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import type { Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
+import type { EmailContent, Purpose } from '../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../domain/request/email-kinds.ts'
 import {
   type EmailRequest,

@@ -1,8 +1,8 @@
 /** Every email and every hosted page in a language, with texts that are hard to lay out. */
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
-import type { CodePlace } from '../../src/domain/delivery/email-content.ts'
 import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import type { CodePlace } from '../../src/domain/request/email-content.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { type Rendered, renderEmail } from '../../src/templates/emails/render-email.ts'
 import { findLanguage } from '../../src/templates/locales/locales.ts'

@@ -2,13 +2,13 @@
  * The contract of a relay: an SMTP server, a mail API, or the dev inbox. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
-import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { Senders } from '../../domain/delivery/envelope.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { EmailContent } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import type { Rendered } from '../../templates/emails/render-email.ts'
 

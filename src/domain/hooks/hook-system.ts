@@ -2,8 +2,8 @@
  * The contract of an auth server that posts its mail to a URL: how it proves itself, what it says, and what
  * it reads of an answer. A system knows no app and no clock; settings and limits are the intake's.
  */
-import type { Purpose } from '../delivery/email-content.ts'
 import type { Parsed } from '../parsed.ts'
+import type { Purpose } from '../request/email-content.ts'
 import type { EmailType } from '../request/email-kinds.ts'
 import type { RefusalCode } from '../request/rejection.ts'
 import type { HookSettings, HookSystemName } from './hook-settings.ts'

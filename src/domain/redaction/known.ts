@@ -2,7 +2,7 @@
  * Finds what is known of an email in a line: its recipient, names, link, token and code, whole or in part and
  * in any spelling, and the credentials that the other side was sent.
  */
-import type { EmailContent } from '../delivery/email-content.ts'
+import type { EmailContent } from '../request/email-content.ts'
 import { findEncoded, type Value } from './encodings.ts'
 import { findAll, isJoined, isWhole, type Letters, lettersOf, readLetters, toSpan } from './letters.ts'
 import type { Mark, Span } from './spans.ts'

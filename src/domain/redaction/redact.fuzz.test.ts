@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { EmailContent } from '../delivery/email-content.ts'
 import type { EmailAddress } from '../request/email-address.ts'
+import type { EmailContent } from '../request/email-content.ts'
 import { redact } from './redact.ts'
 
 const base62 = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz']

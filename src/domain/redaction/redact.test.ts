@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EmailContent } from '../delivery/email-content.ts'
 import { parseReply as parse } from '../delivery/smtp-reply.ts'
 import type { EmailAddress } from '../request/email-address.ts'
+import type { EmailContent } from '../request/email-content.ts'
 
 const parseReply = (raw: string, email: EmailContent) => parse(raw, { kind: 'reply', email })
 

@@ -6,7 +6,7 @@
  * A server that means to leak what it has read still can, in a form of its own.
  */
 import { cleanLine } from '../controls.ts'
-import type { EmailContent } from '../delivery/email-content.ts'
+import type { EmailContent } from '../request/email-content.ts'
 import { findAddress, findEmail, findSecret, readLine } from './known.ts'
 import { findNumbers } from './numbers.ts'
 import { findShapes } from './shapes.ts'

@@ -5,9 +5,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { deceptive, isDeceptive } from '../controls.ts'
-import type { Purpose } from '../delivery/email-content.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import type { Purpose } from './email-content.ts'
 import { type EmailType, emailKinds, emailTypes } from './email-kinds.ts'
 import { parseCode } from './one-time-code.ts'
 import type { Issue } from './rejection.ts'

@@ -1,7 +1,7 @@
 /** Where a preview or a test email has a sample code. */
 import { Type } from 'typebox'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type CodePlace, codePlaces } from '../../domain/delivery/email-content.ts'
+import { type CodePlace, codePlaces } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 
 export const askedCode = Type.Enum([...codePlaces], {

@@ -1,6 +1,6 @@
 /** The sealed content of an email: recipient, names and link. It is bound to the email's id. */
-import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailId } from '../../domain/id.ts'
+import type { EmailContent } from '../../domain/request/email-content.ts'
 import { KeyMissing, type KeyRing, seal, unseal } from './key-ring.ts'
 
 const toContext = (id: EmailId): string => `email ${id}`

@@ -12,8 +12,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { LinkTarget } from '../../domain/app/hosted-link.ts'
-import { purposes } from '../../domain/delivery/email-content.ts'
 import type { AppId } from '../../domain/id.ts'
+import { purposes } from '../../domain/request/email-content.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { type KeyRing, seal, unseal } from './key-ring.ts'
 

@@ -3,9 +3,9 @@
  * path makes of them.
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
-import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailContent } from '../../domain/request/email-content.ts'
 import type { Claim } from '../store.ts'
 
 export type Row = Record<string, unknown>

@@ -4,7 +4,7 @@
  * left is filled in at every attempt.
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/delivery/email-content.ts'
+import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
 import { findLanguage } from '../locales/locales.ts'

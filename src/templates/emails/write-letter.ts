@@ -3,7 +3,7 @@
  * become links, appear in the subject only if they are plain, and never in the preheader.
  */
 
-import type { CodePlace, EmailContent } from '../../domain/delivery/email-content.ts'
+import type { CodePlace, EmailContent } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import { letterKinds, type Strings } from '../locales/strings.ts'
 import { type Expiry, isPlainName, type Letter } from './letter.ts'

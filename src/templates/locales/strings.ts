@@ -2,7 +2,7 @@
  * The texts of one language, made from its file: placeholders are filled in one pass, so that a name that
  * contains `{app}` stays text, and dates, numbers and plurals come from `Intl`.
  */
-import type { CodePlace, Purpose } from '../../domain/delivery/email-content.ts'
+import type { CodePlace, Purpose } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
 import type { LanguageFile } from './language-files.ts'

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import type { Purpose } from '../../domain/delivery/email-content.ts'
 import { type AuthLink, isOriginal } from '../../domain/request/auth-link.ts'
+import type { Purpose } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, raw } from '../html.ts'

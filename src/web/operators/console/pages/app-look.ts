@@ -4,7 +4,7 @@
  * and of the frames.
  */
 
-import { type CodePlace, codePlaces } from '../../../../domain/delivery/email-content.ts'
+import { type CodePlace, codePlaces } from '../../../../domain/request/email-content.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'

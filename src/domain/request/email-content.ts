@@ -1,5 +1,5 @@
 /** The part of an email that is sealed at rest and deleted when the email ends. */
-import type { EmailAddress } from '../request/email-address.ts'
+import type { EmailAddress } from './email-address.ts'
 
 export type EmailContent = {
   readonly to: EmailAddress
