@@ -1,8 +1,8 @@
 /** Apps and requests for benchmarks. Each request has a new recipient and a new `Idempotency-Key`. */
 import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../src/domain/app/delivery-key.ts'
-import { defaultLimits } from '../src/domain/app/limit.ts'
 import { parseReply } from '../src/domain/delivery/smtp-reply.ts'
 import { newId } from '../src/domain/id.ts'
+import { defaultLimits } from '../src/domain/limit.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import type { Claim, EnqueueRequest, Store } from '../src/store/store.ts'
 import { newSender, testSettings } from '../test/support/service.ts'

@@ -5,10 +5,10 @@
  */
 import { appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
-import { explainLimit } from '../domain/app/limit.ts'
 import { idempotencyHours } from '../domain/bounds.ts'
 import type { EndedEmail } from '../domain/delivery/states.ts'
 import type { EmailId } from '../domain/id.ts'
+import { explainLimit } from '../domain/limit.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
 import {

@@ -6,11 +6,11 @@
  */
 import type { App } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
-import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import type { LimitHit, LimitRefusal } from '../domain/limit.ts'
 import type { EmailContent } from '../domain/request/email-content.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'

@@ -4,7 +4,7 @@
  * A request's own faults stand in `issues`, the operator's diagnosis goes to the log. No text holds
  * a key, a token or a recipient.
  */
-import type { LimitHit } from '../app/limit.ts'
+import type { LimitHit } from '../limit.ts'
 
 export const refusals = {
   invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },

@@ -3,7 +3,7 @@
  * headers and body (spec 4, 7).
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { limitRefusals } from '../../domain/app/limit.ts'
+import { limitRefusals } from '../../domain/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'

@@ -4,8 +4,8 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
 import { isPrivateNetwork, listShares, toClientAddress } from '../../domain/client-network.ts'
+import { chargeLimit, type Limit } from '../../domain/limit.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { OperationError } from '../../management/operation/result.ts'
 

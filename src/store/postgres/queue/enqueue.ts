@@ -1,6 +1,6 @@
 /** The decision on a group of requests: one call of `functions/enqueue.sql`, one transaction. */
-import { limitRefusals } from '../../../domain/app/limit.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
+import { limitRefusals } from '../../../domain/limit.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { callerBucket, nameRecipientBuckets } from '../../shared/bucket-names.ts'
 import { nameSuperseding, type RecentEmails } from '../../shared/recent-emails.ts'

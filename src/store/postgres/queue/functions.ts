@@ -6,7 +6,6 @@
  */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { dailyWindowS, keyWindowS, mailboxFactor, recipientWindowS } from '../../../domain/app/limit.ts'
 import {
   appsPerClaim,
   idempotencyMs,
@@ -18,6 +17,7 @@ import {
 } from '../../../domain/bounds.ts'
 import { lostLeaseWaitsMs } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
+import { dailyWindowS, keyWindowS, mailboxFactor, recipientWindowS } from '../../../domain/limit.ts'
 import { unaskedTypes } from '../../../domain/request/email-kinds.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import { leaseMs } from '../../store.ts'

@@ -5,6 +5,11 @@
  */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import { hasEnded } from '../../../domain/bearer.ts'
+import { idempotencyMs, lastUseEveryMs, supersededAfterMs } from '../../../domain/bounds.ts'
+import type { SuppressionReason } from '../../../domain/delivery/states.ts'
+import { dayMs } from '../../../domain/duration.ts'
+import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import {
   chargeLimit,
   dailyWindowS,
@@ -14,12 +19,7 @@ import {
   type LimitRefusal,
   mailboxLimit,
   recipientLimit,
-} from '../../../domain/app/limit.ts'
-import { hasEnded } from '../../../domain/bearer.ts'
-import { idempotencyMs, lastUseEveryMs, supersededAfterMs } from '../../../domain/bounds.ts'
-import type { SuppressionReason } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
-import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
+} from '../../../domain/limit.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
 import { nameSuperseding } from '../../shared/recent-emails.ts'

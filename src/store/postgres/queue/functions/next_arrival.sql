@@ -1,4 +1,4 @@
--- `chargeLimit` of domain/app/limit.ts: the arrival time that a charge stores. A stored time more than two
+-- `chargeLimit` of domain/limit.ts: the arrival time that a charge stores. A stored time more than two
 -- windows ahead dates from before the clock was set back. Plain SQL without settings, so that it is inlined.
 create function next_arrival(arrival_us bigint, interval_us bigint, quota bigint, now_us bigint)
 returns bigint language sql immutable as $$

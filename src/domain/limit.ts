@@ -4,7 +4,7 @@
  * then one per six minutes; within one window nearly twice the limit can pass. Times are integer
  * microseconds on the store's clock. A refusal changes no bucket.
  */
-import { describeDuration } from '../duration.ts'
+import { describeDuration } from './duration.ts'
 
 /** At most `quota` per `windowUs`. */
 export type Limit = { readonly quota: number; readonly windowUs: number }
