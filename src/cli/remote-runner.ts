@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../domain/client-network.ts'
 import { toPrintableLine } from '../domain/controls.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
-import type { Issue } from '../domain/request/rejection.ts'
+import type { Issue } from '../domain/parsed.ts'
 import type { RawInput } from '../management/operation/perform.ts'
 import { done, type ErrorCode, type OperationError, type Result } from '../management/operation/result.ts'
 import {

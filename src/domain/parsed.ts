@@ -2,7 +2,9 @@
  * The result of a parser: the typed value, or every issue it found. Input from outside stays
  * `unknown` or text until one of these parsers has accepted it.
  */
-import type { Issue } from './request/rejection.ts'
+
+/** One fault of an input. `code` is stable; `message` says what is wrong and what to do. */
+export type Issue = { readonly field: string; readonly code: string; readonly message: string }
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }

@@ -9,7 +9,8 @@ import { idempotencyHours } from '../domain/bounds.ts'
 import type { EndedEmail } from '../domain/delivery/states.ts'
 import type { EmailId } from '../domain/id.ts'
 import { explainLimit } from '../domain/limit.ts'
-import type { Issue, Rejection } from '../domain/request/rejection.ts'
+import type { Issue } from '../domain/parsed.ts'
+import type { Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
 import {
   type Caller,

@@ -13,7 +13,7 @@ import {
   type LinkTarget,
 } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
-import type { Parsed } from '../domain/parsed.ts'
+import type { Issue, Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
 import type { EmailContent, Purpose } from '../domain/request/email-content.ts'
@@ -24,7 +24,7 @@ import {
   parseEmailRequest,
   type ReceivedBody,
 } from '../domain/request/email-request.ts'
-import type { Issue, Rejection } from '../domain/request/rejection.ts'
+import type { Rejection } from '../domain/request/rejection.ts'
 import type { Judged, NewEmail } from '../store/store.ts'
 import { chooseLanguage } from '../templates/locales/choose-language.ts'
 

@@ -4,10 +4,10 @@
  * the link of the request; a destination set by the app is checked as well.
  */
 
+import type { Issue } from '../parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink } from '../request/auth-link.ts'
 import type { Purpose } from '../request/email-content.ts'
 import type { EmailType } from '../request/email-kinds.ts'
-import type { Issue } from '../request/rejection.ts'
 import { checkLinkAllowed, type LinkPolicy } from './allowed-url.ts'
 
 export const hostedLinkModes = ['auto', 'off', 'app-schemes', 'always'] as const

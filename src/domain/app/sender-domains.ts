@@ -5,9 +5,8 @@
  */
 import { parse as parseDomain } from 'tldts'
 import type { AppId } from '../id.ts'
-import { type Parsed, parsed, refused } from '../parsed.ts'
+import { type Issue, type Parsed, parsed, refused } from '../parsed.ts'
 import { parseEmailAddress, readDomain } from '../request/email-address.ts'
-import type { Issue } from '../request/rejection.ts'
 
 /** An app sends from one domain, and receives bounces at another; a few more are for a move. */
 export const senderDomainsMax = 20

@@ -13,8 +13,8 @@
 import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { type AppLimits, defaultLimits } from '../limit.ts'
+import type { Issue } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
-import type { Issue } from '../request/rejection.ts'
 
 /** The parts of a setting that operators see, and who may change it. */
 type Parts<Value> = {

@@ -2,7 +2,7 @@
 import type { LinkPolicy } from '../app/allowed-url.ts'
 import { checkDestination } from '../app/hosted-link.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
-import type { Issue } from '../request/rejection.ts'
+import type { Issue } from '../parsed.ts'
 import type { HookSettings } from './hook-settings.ts'
 import type { HookSystem, SystemSettings } from './hook-system.ts'
 import { findSystem } from './systems.ts'

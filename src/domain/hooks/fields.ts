@@ -2,9 +2,8 @@
  * Reads a hook's body by paths such as `user.email`. Types are never coerced, null and '' mean absent, and
  * every text is bounded. Issues name the path, never a value.
  */
-import { type Parsed, parsed } from '../parsed.ts'
+import { type Issue, type Parsed, parsed } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
-import type { Issue } from '../request/rejection.ts'
 
 const textCharactersMax = 8192
 

@@ -11,8 +11,7 @@
  *
  * `app/allowed-url.ts` decides whether a well-formed link is allowed for the app.
  */
-import { type Parsed, parsed } from '../parsed.ts'
-import type { Issue } from './rejection.ts'
+import { type Issue, type Parsed, parsed } from '../parsed.ts'
 
 /** A link that satisfies rules 1 and 2. `href` is what the email carries. */
 export type AuthLink = {

@@ -5,12 +5,11 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { deceptive, isDeceptive } from '../controls.ts'
-import { type Parsed, parsed } from '../parsed.ts'
+import { type Issue, type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import type { Purpose } from './email-content.ts'
 import { type EmailType, emailKinds, emailTypes } from './email-kinds.ts'
 import { parseCode } from './one-time-code.ts'
-import type { Issue } from './rejection.ts'
 import { parseTimestamp } from './timestamp.ts'
 
 /** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */

@@ -5,6 +5,7 @@
  * a key, a token or a recipient.
  */
 import type { LimitHit } from '../limit.ts'
+import type { Issue } from '../parsed.ts'
 
 export const refusals = {
   invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },
@@ -39,9 +40,6 @@ export const refusals = {
 } as const
 
 export type RefusalCode = keyof typeof refusals
-
-/** One fault of a request. `code` is stable; `message` says what is wrong and what to do. */
-export type Issue = { readonly field: string; readonly code: string; readonly message: string }
 
 /** An expected refusal, as a value. `message` replaces the table's text. */
 export type Rejection = {

@@ -21,7 +21,7 @@ import {
 } from '../../domain/app/allowed-url.ts'
 import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
-import type { Issue } from '../../domain/request/rejection.ts'
+import type { Issue } from '../../domain/parsed.ts'
 import { type Access, isServiceAdmin } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
 import { fail, type Result } from '../operation/result.ts'

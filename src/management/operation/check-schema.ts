@@ -2,8 +2,7 @@
 import type { Static, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { counted, formatCount } from '../../domain/counts.ts'
-import { type Parsed, parsed } from '../../domain/parsed.ts'
-import type { Issue } from '../../domain/request/rejection.ts'
+import { type Issue, type Parsed, parsed } from '../../domain/parsed.ts'
 
 const validators = new WeakMap<TSchema, Validator>()
 

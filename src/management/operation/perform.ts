@@ -7,8 +7,7 @@ import { auditedPerDayMax } from '../../domain/bounds.ts'
 import type { AppId } from '../../domain/id.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { isFreshSignIn } from '../../domain/operator/sign-in.ts'
-import type { Parsed } from '../../domain/parsed.ts'
-import type { Issue } from '../../domain/request/rejection.ts'
+import type { Issue, Parsed } from '../../domain/parsed.ts'
 import {
   type Answer,
   type CallInput,

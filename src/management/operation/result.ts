@@ -1,5 +1,5 @@
 /** The result of an operation: its value, or what is wrong and what to do. */
-import type { Issue } from '../../domain/request/rejection.ts'
+import type { Issue } from '../../domain/parsed.ts'
 
 /** The code of every error of an operation, with its HTTP status. */
 export const errorStatus = {

@@ -3,7 +3,7 @@
  * reports their faults. It then shows the faults of an operation where they belong: above the form with a
  * link to each field, in the order of the form, and at the field.
  */
-import type { Issue } from '../../../domain/request/rejection.ts'
+import type { Issue } from '../../../domain/parsed.ts'
 import type { OperationError } from '../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import type { Cell } from './parts.ts'
