@@ -3,9 +3,11 @@
  * five minutes before and after that time. Headers are bounded before they are taken apart.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { HookHeaders } from './hooks/hook-system.ts'
 
-export type SignedCall = { readonly headers: HookHeaders; readonly body: Uint8Array; readonly nowMs: number }
+/** The headers of a call, in small letters. */
+export type CallHeaders = Readonly<Record<string, string | undefined>>
+
+export type SignedCall = { readonly headers: CallHeaders; readonly body: Uint8Array; readonly nowMs: number }
 
 const toleranceSeconds = 300
 const headerCharactersMax = 1024

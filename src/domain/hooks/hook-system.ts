@@ -6,6 +6,7 @@ import type { Parsed } from '../parsed.ts'
 import type { Purpose } from '../request/email-content.ts'
 import type { EmailType } from '../request/email-kinds.ts'
 import type { RefusalCode } from '../request/rejection.ts'
+import type { SignedCall } from '../signatures.ts'
 import type { HookSettings, HookSystemName } from './hook-settings.ts'
 
 /**
@@ -39,21 +40,13 @@ export type HookMessage = {
   readonly once: string | null
 }
 
-/** The headers of a call, in small letters. */
-export type HookHeaders = Readonly<Record<string, string | undefined>>
-
 type HookAuth =
   /** `Authorization: Bearer psh_…`. */
   | { readonly kind: 'bearer' }
   /** A signature over the raw body. */
   | {
       readonly kind: 'signed'
-      readonly verify: (call: {
-        readonly headers: HookHeaders
-        readonly body: Uint8Array
-        readonly secret: string
-        readonly nowMs: number
-      }) => boolean
+      readonly verify: (call: SignedCall & { readonly secret: string }) => boolean
       /** Null if the system makes its secrets, and they are pasted. */
       readonly makeSecret: (() => string) | null
       /** Says what is wrong with a secret; null if nothing is. */

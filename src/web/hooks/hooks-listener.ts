@@ -7,10 +7,11 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseSlug } from '../../domain/app/app.ts'
 import { type KeyHash, parseHookAuthorization } from '../../domain/app/delivery-key.ts'
-import type { HookHeaders, HookResult, HookSystem } from '../../domain/hooks/hook-system.ts'
+import type { HookResult, HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
 import { parseJson } from '../../domain/request/email-request.ts'
 import { refusals } from '../../domain/request/rejection.ts'
+import type { CallHeaders } from '../../domain/signatures.ts'
 import { Turns } from '../../domain/turns.ts'
 import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
@@ -92,7 +93,7 @@ async function answerCall(
     return answer(deps, { system, outcomes: [{ answer: tooLarge, message: null }], reply })
   }
   if (bytes.length > smallBytes) await turns.next(bytes.length)
-  const call = { system, slug, bytes, headers: request.headers as HookHeaders }
+  const call = { system, slug, bytes, headers: request.headers as CallHeaders }
   // A secret that was revoked since it was read is forgotten; there may be another one.
   for (let rounds = 0; rounds < 2; rounds++) {
     const keyHash = await authenticate(call, secrets, deps)
@@ -133,7 +134,7 @@ type Call = {
   readonly system: HookSystem
   readonly slug: string
   readonly bytes: Uint8Array
-  readonly headers: HookHeaders
+  readonly headers: CallHeaders
 }
 
 /** The hash of the key whose secret the call proves; null if it proves none. */
