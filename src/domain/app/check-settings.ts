@@ -1,8 +1,8 @@
 /** Checks the settings of an app. Unsafe settings are refused when they are set, with every issue listed. */
-import { checkHooks } from '../hooks/check-settings.ts'
 import { type Issue, type Parsed, parsed } from '../parsed.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { checkHooks } from './check-hooks.ts'
 import { checkDestination } from './hosted-link.ts'
 import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'
 import { type AppSettings, inOrder, readSetting, settingsByPath } from './settings.ts'

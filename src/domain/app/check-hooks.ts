@@ -1,11 +1,11 @@
 /** Checks the settings of an app for auth servers. */
-import type { LinkPolicy } from '../app/allowed-url.ts'
-import { checkDestination } from '../app/hosted-link.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
+import type { HookSettings } from '../hooks/hook-settings.ts'
+import type { HookSystem, SystemSettings } from '../hooks/hook-system.ts'
+import { findSystem } from '../hooks/systems.ts'
 import type { Issue } from '../parsed.ts'
-import type { HookSettings } from './hook-settings.ts'
-import type { HookSystem, SystemSettings } from './hook-system.ts'
-import { findSystem } from './systems.ts'
+import type { LinkPolicy } from './allowed-url.ts'
+import { checkDestination } from './hosted-link.ts'
 
 const lifeMin = 60
 const lifeMax = 30 * 86_400

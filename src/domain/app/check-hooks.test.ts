@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAppSettings } from '../app/check-settings.ts'
-import { type AppSettings, defaultSettings } from '../app/settings.ts'
-import type { HookSettings } from './hook-settings.ts'
+import type { HookSettings } from '../hooks/hook-settings.ts'
+import { parseAppSettings } from './check-settings.ts'
+import { type AppSettings, defaultSettings } from './settings.ts'
 
 const settings: AppSettings = {
   ...defaultSettings,
