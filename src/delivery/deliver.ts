@@ -4,10 +4,10 @@
  * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'
+import { chooseSenders } from '../domain/app/envelope.ts'
 import { hasDomain } from '../domain/app/sender-domains.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { retryForHours, retryForMs } from '../domain/bounds.ts'
-import { chooseSenders } from '../domain/delivery/envelope.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { toBounceAddress } from '../domain/delivery/reference.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'

@@ -1,5 +1,5 @@
 /** The description of a mail API: how to prove who asks, what to post, and how to read the answer. */
-import type { Senders } from '../domain/delivery/envelope.ts'
+import type { Senders } from '../domain/app/envelope.ts'
 import type { ApiError, FailureKind, HttpAnswer } from '../domain/delivery/http-answer.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'

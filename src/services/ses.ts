@@ -2,7 +2,7 @@
  * Amazon SES: SMTP, and `SendEmail` of API v2 with a whole message in base64, signed by SigV4
  * (docs.aws.amazon.com/ses).
  */
-import { chooseEnvelopeSender } from '../domain/delivery/envelope.ts'
+import { chooseEnvelopeSender } from '../domain/app/envelope.ts'
 import type { HttpAnswer } from '../domain/delivery/http-answer.ts'
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
 import { json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'

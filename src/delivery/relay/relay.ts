@@ -2,7 +2,7 @@
  * The contract of a relay: an SMTP server, a mail API, or the dev inbox. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
-import type { Senders } from '../../domain/delivery/envelope.ts'
+import type { Senders } from '../../domain/app/envelope.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'

@@ -7,7 +7,7 @@ import {
   chooseSenders,
   findBounceAddress,
   type Senders,
-} from '../../domain/delivery/envelope.ts'
+} from '../../domain/app/envelope.ts'
 import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { SigningKey } from '../../domain/delivery/signing-key.ts'
 import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'

@@ -7,7 +7,7 @@
  * reports of failures return the headers only (RFC 3461): a whole message in a bounce would carry the
  * live link.
  */
-import { chooseEnvelopeSender } from '../../../domain/delivery/envelope.ts'
+import { chooseEnvelopeSender } from '../../../domain/app/envelope.ts'
 import { type FailureClass, noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'

@@ -1,7 +1,7 @@
 /** Chooses the envelope sender (MAIL FROM), to which failures are reported (RFC 5321, section 4.4). */
-import type { AppSettings } from '../app/settings.ts'
+import { isBounceBase } from '../delivery/reference.ts'
 import type { EmailAddress } from '../request/email-address.ts'
-import { isBounceBase } from './reference.ts'
+import type { AppSettings } from './settings.ts'
 
 export type Senders = {
   /** Used without a bounce address, and by relays that accept only senders they know. */
