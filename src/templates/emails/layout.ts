@@ -6,8 +6,8 @@
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
 import { escapeHtml, type Html, html, none, raw } from '../html.ts'
+import { type Letter, type LinkTexts, type Paragraph, unlinkable } from '../letter.ts'
 import type { Strings } from '../locales/strings.ts'
-import { type Letter, type LinkTexts, type Paragraph, unlinkable } from './letter.ts'
 
 export type Frame = {
   readonly letter: Letter

@@ -6,7 +6,7 @@ import type { EmailAddress } from '../../domain/request/email-address.ts'
 import type { EmailContent } from '../../domain/request/email-content.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { contrast, textOn } from '../colour.ts'
-import { isPlainName, unlinkable } from './letter.ts'
+import { isPlainName, unlinkable } from '../letter.ts'
 import { renderEmail, type TemplateInput } from './render-email.ts'
 
 const app: AppSettings = {

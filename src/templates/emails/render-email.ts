@@ -7,9 +7,9 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
+import type { LinkTexts } from '../letter.ts'
 import { findLanguage } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'
-import type { LinkTexts } from './letter.ts'
 import { writeLetter } from './write-letter.ts'
 
 export type TemplateInput = {

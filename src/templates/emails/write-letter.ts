@@ -5,8 +5,8 @@
 
 import type { CodePlace, EmailContent } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
+import { type Expiry, isPlainName, type Letter } from '../letter.ts'
 import { letterKinds, type Strings } from '../locales/strings.ts'
-import { type Expiry, isPlainName, type Letter } from './letter.ts'
 
 type LetterInput = {
   readonly type: EmailType

@@ -4,7 +4,7 @@
  */
 import type { CodePlace, Purpose } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
-import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
+import type { Expiry, Letter, Paragraph } from '../letter.ts'
 import type { LanguageFile } from './language-files.ts'
 
 type Words = Omit<Letter, 'expires' | 'notes'> & {
