@@ -9,7 +9,7 @@ import { Live } from '../../src/web/operators/console/live.ts'
 import { addRoutes } from '../../src/web/operators/console/pages/routes.ts'
 import { newFormNonces } from '../../src/web/operators/form-nonces.ts'
 import { OperatorRates } from '../../src/web/operators/rates.ts'
-import { devSession } from '../../src/web/operators/sign-in/session.ts'
+import { devSession } from '../../src/web/operators/session.ts'
 import type { TestService } from './service.ts'
 
 /** Pages beside those of a service, for an admin of the whole service. */

@@ -23,10 +23,10 @@ import { addRoutes } from './console/pages/routes.ts'
 import { addAssets } from './console/respond.ts'
 import { type PageDeps, PageFailed, renderAgain, sendErrorPage, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
+import { type ConsoleAddress, guardPages } from './guard.ts'
 import { OperatorRates } from './rates.ts'
-import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
+import { devSession, newSessionReader } from './session.ts'
 import { newOidcSignIn, type OidcSettings } from './sign-in/oidc.ts'
-import { devSession, newSessionReader } from './sign-in/session.ts'
 import { addSignIn } from './sign-in/sign-in.ts'
 
 export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> &

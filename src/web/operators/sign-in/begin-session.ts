@@ -5,9 +5,9 @@ import { redact } from '../../../domain/redaction/redact.ts'
 import type { Emit } from '../../../observe/events.ts'
 import type { NewSession } from '../../../store/people-store.ts'
 import type { Store } from '../../../store/store.ts'
+import { type ConsoleAddress, findOrigin } from '../guard.ts'
 import type { OperatorRates } from '../rates.ts'
-import { type ConsoleAddress, findOrigin } from './guard.ts'
-import { type ReadSession, setSessionCookie } from './session.ts'
+import { type ReadSession, setSessionCookie } from '../session.ts'
 
 export type SessionDeps = {
   readonly store: Store

@@ -16,6 +16,7 @@ import type { Store } from '../../../store/store.ts'
 import { html } from '../../../templates/html.ts'
 import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
+import { readCookie, setCookie } from '../session.ts'
 import {
   beginSession,
   newSessionFor,
@@ -24,7 +25,6 @@ import {
   type SessionDeps,
   safePath,
 } from './begin-session.ts'
-import { readCookie, setCookie } from './session.ts'
 
 /**
  * The permission of the members of a group. `app`: the slug of the only app, or null for the whole service.

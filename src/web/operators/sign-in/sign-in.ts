@@ -15,6 +15,7 @@ import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
 import { readForm } from '../console/visit.ts'
 import { newClientRates } from '../rates.ts'
+import { clearSessionCookie } from '../session.ts'
 import {
   beginSession,
   newSessionFor,
@@ -25,7 +26,6 @@ import {
 } from './begin-session.ts'
 import type { OidcSignIn } from './oidc.ts'
 import { addPasskeySignIn } from './passkey.ts'
-import { clearSessionCookie } from './session.ts'
 
 type SignInDeps = SessionDeps & {
   /** Whether anybody has a passkey: shared by strangers who look at the sign-in. */

@@ -3,13 +3,13 @@
  * each request.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SessionId } from '../../../domain/id.ts'
-import { isSessionAlive, parseSessionSecret, sessionMaxMs } from '../../../domain/operator/sign-in.ts'
-import type { Access } from '../../../management/operation/access.ts'
-import type { SessionRecord } from '../../../store/people-store.ts'
-import type { Store } from '../../../store/store.ts'
-import { LastUses } from '../last-uses.ts'
+import type { SessionId } from '../../domain/id.ts'
+import { isSessionAlive, parseSessionSecret, sessionMaxMs } from '../../domain/operator/sign-in.ts'
+import type { Access } from '../../management/operation/access.ts'
+import type { SessionRecord } from '../../store/people-store.ts'
+import type { Store } from '../../store/store.ts'
 import { type ConsoleAddress, findOrigin } from './guard.ts'
+import { LastUses } from './last-uses.ts'
 
 /** `session` is null in dev mode, where everybody who reaches the console may do everything. */
 export type SignedIn = { readonly access: Access; readonly session: SessionRecord | null }

@@ -5,8 +5,8 @@
  * is another port or a sibling domain.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isLoopback } from '../../../domain/client-network.ts'
-import { sendError } from '../../http/listener.ts'
+import { isLoopback } from '../../domain/client-network.ts'
+import { sendError } from '../http/listener.ts'
 
 /** How browsers reach the console. */
 export type ConsoleAddress = {
