@@ -2,11 +2,11 @@
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
 import { counted } from '../domain/counts.ts'
-import { updateApp } from '../management/apps/update-app.ts'
-import { listAll } from '../management/operation/list-all.ts'
+import { listAll } from '../management/list-all.ts'
 import type { Result } from '../management/operation/result.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
+import { updateApp } from '../management/update-app.ts'
 import {
   addRemovals,
   addSettingOptions,

@@ -1,6 +1,6 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import { hasEnded } from '../domain/bearer.ts'
-import { listAll } from '../management/operation/list-all.ts'
+import { listAll } from '../management/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import { expiresOption, graceOption } from './options.ts'

@@ -4,7 +4,6 @@ import { isLoopback } from '../domain/client-network.ts'
 import { toPrintableLine } from '../domain/controls.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
 import type { Issue } from '../domain/parsed.ts'
-import type { RawInput } from '../management/operation/perform.ts'
 import { done, type ErrorCode, type OperationError, type Result } from '../management/operation/result.ts'
 import {
   type Answer,
@@ -13,6 +12,7 @@ import {
   type OperationName,
   type OperationRunner,
 } from '../management/operations.ts'
+import type { RawInput } from '../management/perform.ts'
 import { CommandFailed, UsageError } from './output.ts'
 import { readSecretFile } from './secret-file.ts'
 

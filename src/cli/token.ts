@@ -5,7 +5,7 @@
 import { hasEnded } from '../domain/bearer.ts'
 import { counted } from '../domain/counts.ts'
 import type { Role } from '../domain/operator/management-token.ts'
-import { listAll } from '../management/operation/list-all.ts'
+import { listAll } from '../management/list-all.ts'
 import type { TokenResource } from '../management/resources.ts'
 import { type CommandGroup, command, given, repeatable } from './command.ts'
 import { expiresOption, roleOption } from './options.ts'

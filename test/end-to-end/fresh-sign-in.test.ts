@@ -8,13 +8,13 @@ import { composeManagement } from '../../src/compose/management.ts'
 import { hourMs } from '../../src/domain/duration.ts'
 import { type Access, localAccess } from '../../src/management/operation/access.ts'
 import { always } from '../../src/management/operation/operation.ts'
-import { newLocalRunner } from '../../src/management/operation/perform.ts'
 import {
   type CallInput,
   findOperation,
   type OperationName,
   operationNames,
 } from '../../src/management/operations.ts'
+import { newLocalRunner } from '../../src/management/perform.ts'
 import { formOf, newVisitor, signIn } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freshIf } from '../support/roles-table.ts'

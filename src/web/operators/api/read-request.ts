@@ -4,8 +4,8 @@ import type { FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import { operatorBodyBytesMax } from '../../../domain/bounds.ts'
 import { type AnyOperation, noBody } from '../../../management/operation/operation.ts'
-import type { RawInput } from '../../../management/operation/perform.ts'
 import { done, invalid, type Result } from '../../../management/operation/result.ts'
+import type { RawInput } from '../../../management/perform.ts'
 
 /** The input as it was sent; `perform` checks it against the schemas. */
 export function readInput(operation: AnyOperation, request: FastifyRequest): Result<RawInput> {

@@ -1,6 +1,6 @@
 /** The search of every page: a whole address, an id, a key that leaked, or an app. */
 import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
-import { listAll } from '../../../../management/operation/list-all.ts'
+import { listAll } from '../../../../management/list-all.ts'
 import { html } from '../../../../templates/html.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'

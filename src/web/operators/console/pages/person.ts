@@ -1,5 +1,5 @@
 /** One person: role and apps, the ways to sign in, and disabling. */
-import { listAll } from '../../../../management/operation/list-all.ts'
+import { listAll } from '../../../../management/list-all.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { PersonResource } from '../../../../management/people/people-resources.ts'

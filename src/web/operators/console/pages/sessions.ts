@@ -1,5 +1,5 @@
 /** Sessions of the console: who is signed in, and the end of a session. */
-import { listAll } from '../../../../management/operation/list-all.ts'
+import { listAll } from '../../../../management/list-all.ts'
 import type { SessionResource } from '../../../../management/people/people-resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameBrowser } from '../browser-name.ts'

@@ -1,7 +1,7 @@
 /** Tokens of the management API. */
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { dayMs } from '../../../../domain/duration.ts'
-import { listAll } from '../../../../management/operation/list-all.ts'
+import { listAll } from '../../../../management/list-all.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import { html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'

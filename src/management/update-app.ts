@@ -1,8 +1,8 @@
 /** Changes an app by what its settings are now, such as one more entry of its allow-list. */
-import { appChangeTriesMax } from '../../domain/bounds.ts'
-import { fail, type Result } from '../operation/result.ts'
-import type { CallInput, OperationRunner } from '../operations.ts'
-import type { AppResource } from '../resources.ts'
+import { appChangeTriesMax } from '../domain/bounds.ts'
+import { fail, type Result } from './operation/result.ts'
+import type { CallInput, OperationRunner } from './operations.ts'
+import type { AppResource } from './resources.ts'
 
 /** When another change comes between reading and writing, this one is applied to the new settings. */
 export async function updateApp(

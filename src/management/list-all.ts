@@ -1,5 +1,5 @@
 /** Reads a whole list, page by page. */
-import type { Answer, CallInput, OperationName } from '../operations.ts'
+import type { Answer, CallInput, OperationName } from './operations.ts'
 
 /** Operations whose answers are pages of a list. */
 export type ListName = Extract<

@@ -3,23 +3,23 @@
  * room in the audit.
  */
 import type { TSchema } from 'typebox'
-import { auditedPerDayMax } from '../../domain/bounds.ts'
-import type { AppId } from '../../domain/id.ts'
-import { isAtLeast } from '../../domain/operator/management-token.ts'
-import { isFreshSignIn } from '../../domain/operator/sign-in.ts'
-import type { Issue, Parsed } from '../../domain/parsed.ts'
+import { auditedPerDayMax } from '../domain/bounds.ts'
+import type { AppId } from '../domain/id.ts'
+import { isAtLeast } from '../domain/operator/management-token.ts'
+import { isFreshSignIn } from '../domain/operator/sign-in.ts'
+import type { Issue, Parsed } from '../domain/parsed.ts'
+import { type Access, isServiceAdmin } from './operation/access.ts'
+import { checkSchema } from './operation/check-schema.ts'
+import { chooseApps, findTarget } from './operation/find-target.ts'
+import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation/operation.ts'
+import { done, fail, invalid, type OperationError, type Result } from './operation/result.ts'
 import {
   type Answer,
   type CallInput,
   findOperation,
   type OperationName,
   type OperationRunner,
-} from '../operations.ts'
-import { type Access, isServiceAdmin } from './access.ts'
-import { checkSchema } from './check-schema.ts'
-import { chooseApps, findTarget } from './find-target.ts'
-import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation.ts'
-import { done, fail, invalid, type OperationError, type Result } from './result.ts'
+} from './operations.ts'
 
 /** An operation's input before it is checked. */
 export type RawInput = {
