@@ -2,12 +2,12 @@
 import { Type } from 'typebox'
 import type { KeyRecord } from '../../store/operator-store.ts'
 import { keyNotFound } from '../operation/find-target.ts'
+import { expiryField, nameField, parseExpiry, parseName } from '../operation/name-fields.ts'
 import { operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey } from '../resources.ts'
 import { keyNameTaken } from './create-key.ts'
-import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 
 export const changeKey = operation({
   method: 'PATCH',

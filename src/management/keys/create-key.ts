@@ -4,11 +4,11 @@ import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.t
 import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
 import { appNotFound } from '../operation/find-target.ts'
+import { expiryField, nameField, parseExpiry, parseName } from '../operation/name-fields.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { NewKeyResource, presentKey } from '../resources.ts'
-import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 
 export const createKey = operation({
   method: 'POST',

@@ -4,13 +4,13 @@ import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { keyNotFound } from '../operation/find-target.ts'
+import { expiryField, parseExpiry } from '../operation/name-fields.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'
 import { keyEnded } from './change-key.ts'
 import { tooManyKeys } from './create-key.ts'
-import { expiryField, parseExpiry } from './key-fields.ts'
 
 const daySeconds = dayMs / 1000
 const graceMax = 365 * daySeconds

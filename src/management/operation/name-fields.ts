@@ -1,10 +1,10 @@
-/** The fields of a key that an operator sets. */
+/** The name and the expiry of a key, a token or a person. */
 import { Type } from 'typebox'
 import { hasControls } from '../../domain/controls.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { Store } from '../../store/store.ts'
-import { orNull } from '../operation/schema.ts'
+import { orNull } from './schema.ts'
 
 export const nameField = () =>
   Type.String({ minLength: 1, maxLength: 100, examples: ['production', 'staging'] })
