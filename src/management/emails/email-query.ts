@@ -25,18 +25,6 @@ const Filters = Type.Object(emailFilters)
 /** `recipient`: the name of a recipient in the store. */
 type EmailFilters = Static<typeof Filters> & { readonly recipient?: string }
 
-export const recipientPrefix = 'rc_'
-
-/** A recipient as searches by address name it. */
-export const recipientField = () =>
-  Type.Optional(
-    Type.String({
-      pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
-      description: 'The `recipient` that POST /v1/emails/find answered. Addresses are never sent in a URL.',
-      examples: [`${recipientPrefix}x`],
-    }),
-  )
-
 export async function listPage(
   context: Context,
   filters: EmailFilters,

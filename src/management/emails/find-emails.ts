@@ -3,9 +3,9 @@ import { Type } from 'typebox'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid } from '../operation/result.ts'
-import { closed } from '../operation/schema.ts'
+import { closed, recipientPrefix } from '../operation/schema.ts'
 import { EmailResource, newPageSchema } from '../resources.ts'
-import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
+import { emailFilters, listPage } from './email-query.ts'
 
 export const findEmails = operation({
   method: 'POST',

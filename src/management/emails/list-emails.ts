@@ -1,8 +1,8 @@
 /** Lists emails. */
 import { operation } from '../operation/operation.ts'
-import { closed } from '../operation/schema.ts'
+import { closed, recipientField, recipientPrefix } from '../operation/schema.ts'
 import { EmailResource, newPageSchema } from '../resources.ts'
-import { emailFilters, listPage, recipientField, recipientPrefix } from './email-query.ts'
+import { emailFilters, listPage } from './email-query.ts'
 
 export const listEmails = operation({
   method: 'GET',

@@ -19,3 +19,15 @@ export const timestamp = (description: string) =>
 export const appStatus = () => Type.Enum([...appStatuses])
 
 export const appName = () => Type.String({ description: 'The slug or id of an app.' })
+
+export const recipientPrefix = 'rc_'
+
+/** A recipient as searches by address name it. */
+export const recipientField = () =>
+  Type.Optional(
+    Type.String({
+      pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
+      description: 'The `recipient` that POST /v1/emails/find answered. Addresses are never sent in a URL.',
+      examples: [`${recipientPrefix}x`],
+    }),
+  )

@@ -2,12 +2,11 @@
 import { Type } from 'typebox'
 import type { AppId, SuppressionId } from '../../domain/id.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
-import { recipientField, recipientPrefix } from '../emails/email-query.ts'
 import { chooseApps } from '../operation/find-target.ts'
 import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, invalid } from '../operation/result.ts'
-import { appName, closed } from '../operation/schema.ts'
+import { appName, closed, recipientField, recipientPrefix } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'
 import { destination, presentSuppression, reason, SuppressionResource } from './suppression-resource.ts'
 
