@@ -1,7 +1,7 @@
 /** Fingerprints of what pages show: a page fetches itself when one differs from the last. */
 import { minuteMs } from '../domain/duration.ts'
 import type { EmailId } from '../domain/id.ts'
-import type { Management } from './operation/operation.ts'
+import type { Management } from './context.ts'
 
 export type Fingerprints = {
   /** Everything that the overview shows. It also changes each minute, for charts and ages. */

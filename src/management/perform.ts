@@ -8,10 +8,11 @@ import type { AppId } from '../domain/id.ts'
 import { isAtLeast } from '../domain/operator/management-token.ts'
 import { isFreshSignIn } from '../domain/operator/sign-in.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
+import type { Management } from './context.ts'
 import { type Access, isServiceAdmin } from './operation/access.ts'
 import { checkSchema } from './operation/check-schema.ts'
 import { chooseApps, findTarget } from './operation/find-target.ts'
-import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation/operation.ts'
+import type { AnyOperation, Context, TargetKind, Targets } from './operation/operation.ts'
 import { done, fail, invalid, type OperationError, type Result } from './operation/result.ts'
 import {
   type Answer,

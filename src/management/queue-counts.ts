@@ -2,7 +2,7 @@
 
 import { keepCountsMs, SharedRead } from '../domain/remembered.ts'
 import type { Store } from '../store/store.ts'
-import type { Management } from './operation/operation.ts'
+import type { Management } from './context.ts'
 
 /** The counts of states and apps are kept; depth and oldest email are those of now. */
 export function newQueueCounts(

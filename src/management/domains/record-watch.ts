@@ -3,10 +3,8 @@ import { checkKey } from '../../dns/check-domain.ts'
 import { isReservedDomain } from '../../domain/delivery/reserved-domain.ts'
 import type { Lookup } from '../../domain/dns/lookup.ts'
 import { hourMs } from '../../domain/duration.ts'
-import type { SigningKeyRecord, SigningKeyStore } from '../../store/signing-key-store.ts'
-
-/** A key that signs, and whose record DNS lacks. `message` says why. */
-export type MissingRecord = Pick<SigningKeyRecord, 'domain' | 'selector'> & { readonly message: string }
+import type { SigningKeyStore } from '../../store/signing-key-store.ts'
+import type { MissingRecord } from '../context.ts'
 
 type WatchParts = {
   readonly store: Pick<SigningKeyStore, 'listSigningKeys'>

@@ -4,15 +4,11 @@ import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { keepCountsMs, SharedRead } from '../../domain/remembered.ts'
 import type { Store } from '../../store/store.ts'
-import { type ActivityCounts, presentCounts } from '../activity.ts'
-
-/** `lastAt`: the minute of the last one, in milliseconds since 1970; null without one in these days. */
-export type ReportCounts = SharedRead<
-  Pick<ActivityCounts, 'bounced' | 'complained'> & { readonly lastAt: number | null }
->
+import { presentCounts } from '../activity.ts'
+import type { Management } from '../context.ts'
 
 /** Reading them costs as much as a chart of these days. */
-export const newReportCounts = (store: Pick<Store, 'now' | 'readActivity'>): ReportCounts =>
+export const newReportCounts = (store: Pick<Store, 'now' | 'readActivity'>): Management['reports'] =>
   new SharedRead(async () => {
     const to = Math.floor(store.now() / minuteMs) + 1
     const read = async (from: number, step: 1 | 60) => {

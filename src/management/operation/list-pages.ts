@@ -6,7 +6,7 @@ import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import type { ListPage } from '../../store/operator-store.ts'
 import { cutPage } from '../../store/operators/list-pages.ts'
-import type { Management } from './operation.ts'
+import type { Management } from '../context.ts'
 import { done, fail, type Result } from './result.ts'
 
 export const pageQuery = {

@@ -5,69 +5,14 @@
  */
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
-import type { AppId } from '../../domain/id.ts'
 import type { Role } from '../../domain/operator/management-token.ts'
-import type { SharedRead } from '../../domain/remembered.ts'
 import type { RefusedRequest } from '../../domain/request/refused-request.ts'
-import type { ReportDeps } from '../../feedback/record-report.ts'
-import type { LinkHost } from '../../intake/judge-request.ts'
-import type { Emit } from '../../observe/events.ts'
 import type { SuppressionRecord } from '../../store/feedback-store.ts'
-import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
-import type { NewSigningKey } from '../../store/signing-key-store.ts'
-import type { Finding, Store } from '../../store/store.ts'
-import type { DomainFacts } from '../domains/domain-parts.ts'
-import type { RecordWatch } from '../domains/record-watch.ts'
-import type { ReportCounts } from '../feedback/report-counts.ts'
-import type { HookFacts } from '../hooks/hook-parts.ts'
-import type { PastCounts } from '../past-counts.ts'
-import type { BounceSettings } from '../service/check-bounces.ts'
+import type { EmailRecord, KeyRecord } from '../../store/operator-store.ts'
+import type { Management } from '../context.ts'
 import type { Access } from './access.ts'
 import type { ErrorCode, Result } from './result.ts'
 import { closed } from './schema.ts'
-
-/** The counts of the queue. `countedAt`: when states and apps were counted, in milliseconds since 1970. */
-export type CountedQueue = QueueSummary & { readonly countedAt: number }
-
-/** The parts of the service that operations use. */
-export type Management = BounceSettings &
-  DomainFacts &
-  HookFacts & {
-    readonly store: Store
-    readonly links: LinkHost
-    /** Makes a key pair that signs mail; the private key is sealed. */
-    readonly makeSigningKey: (
-      key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
-    ) => Promise<NewSigningKey>
-    /** Seals the recipient of an email, for the webhook of its app. */
-    readonly sealRecipient: ReportDeps['sealRecipient']
-    /** Whether webhooks may go into the private network, also by http. */
-    readonly allowsPrivateWebhooks: boolean
-    /** The secret that signs the webhooks of an app: in clear, and sealed. */
-    readonly makeWebhookSecret: (app: AppId) => { readonly secret: string; readonly sealed: string }
-    readonly cursors: {
-      /** `list` names a list and its filters: what is sealed opens for no other. */
-      readonly seal: (list: string, id: string) => string
-      /** Null for anything else than what was sealed for this list. */
-      readonly open: (list: string, sealed: string) => string | null
-    }
-    readonly queue: { readonly get: () => Promise<CountedQueue> }
-    /** The counts of the last two hours that are not judged as now. */
-    readonly past: PastCounts
-    readonly reports: ReportCounts
-    readonly records: Pick<RecordWatch, 'get'>
-    /** The checks of the database and the machine, for the status. */
-    readonly findings: SharedRead<readonly Finding[]>
-    readonly queueMax: number
-    /** The address of the console, without a slash at the end; null if there is none. */
-    readonly consoleUrl: string | null
-    readonly version: string
-    /** Whether every relay answers. */
-    readonly relays: SharedRead<readonly Finding[]>
-    /** Mail was queued or made due. */
-    readonly onQueued: () => void
-    readonly emit: Emit
-  }
 
 /**
  * The target of an operation. It is found, and checked against the scope of the access, before the operation

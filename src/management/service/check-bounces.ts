@@ -6,24 +6,14 @@ import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import type { HeardSource } from '../../store/feedback-store.ts'
 import type { Finding } from '../../store/store.ts'
-
-export type BounceSettings = {
-  /** Each email gets a bounce address of its own from it; null for none. */
-  readonly bounceAddress: EmailAddress | null
-  /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
-  readonly bounceListener: string | null
-  /** Where this process takes webhooks of mail providers; null if it does not. */
-  readonly feedbackListener: string | null
-  /** Those whose calls can prove themselves there. */
-  readonly feedbackProviders: readonly string[]
-}
+import type { Management } from '../context.ts'
 
 /** Apps whose own bounce address gives each of their emails one. */
 export const findBounceBases = (apps: readonly App[]): App[] =>
   apps.filter(({ settings: { envelopeFrom } }) => envelopeFrom !== undefined && isBounceBase(envelopeFrom))
 
 export function checkBounces(
-  { bounceAddress, bounceListener }: Pick<BounceSettings, 'bounceAddress' | 'bounceListener'>,
+  { bounceAddress, bounceListener }: Pick<Management, 'bounceAddress' | 'bounceListener'>,
   apps: readonly App[],
 ): Finding {
   const check = 'bounces'
@@ -43,7 +33,7 @@ export function checkBounces(
 
 /** The feedback listener, and when each source of reports was last heard. */
 export function checkFeedback(
-  { feedbackListener, feedbackProviders }: Pick<BounceSettings, 'feedbackListener' | 'feedbackProviders'>,
+  { feedbackListener, feedbackProviders }: Pick<Management, 'feedbackListener' | 'feedbackProviders'>,
   sources: readonly HeardSource[],
   nowMs: number,
 ): Finding {

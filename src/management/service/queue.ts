@@ -2,8 +2,9 @@
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { queueAgesMs } from '../../domain/bounds.ts'
+import type { CountedQueue } from '../context.ts'
 import { isInScope } from '../operation/access.ts'
-import type { Context, CountedQueue } from '../operation/operation.ts'
+import type { Context } from '../operation/operation.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { iso, isoOrNull } from '../resources.ts'
 

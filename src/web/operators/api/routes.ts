@@ -1,8 +1,8 @@
 /** The management API over HTTP: one route for each operation, under `/v1`. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Management } from '../../../management/context.ts'
 import type { Access } from '../../../management/operation/access.ts'
-import type { Management } from '../../../management/operation/operation.ts'
 import { errorStatus, type OperationError, type Result } from '../../../management/operation/result.ts'
 import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
 import { perform } from '../../../management/perform.ts'

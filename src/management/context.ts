@@ -1,0 +1,91 @@
+/** The parts of the service that operations use. */
+import type { KeyHash } from '../domain/app/delivery-key.ts'
+import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
+import type { Lookup } from '../domain/dns/lookup.ts'
+import type { AppId } from '../domain/id.ts'
+import type { SharedRead } from '../domain/remembered.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import type { ReportDeps } from '../feedback/record-report.ts'
+import type { LinkHost } from '../intake/judge-request.ts'
+import type { Emit } from '../observe/events.ts'
+import type { SealedSecret } from '../store/hook-store.ts'
+import type { AppActivityRow, QueueSummary } from '../store/operator-store.ts'
+import type { NewSigningKey, SigningKeyRecord } from '../store/signing-key-store.ts'
+import type { Finding, Store } from '../store/store.ts'
+
+/** The counts of the queue. `countedAt`: when states and apps were counted, in milliseconds since 1970. */
+export type CountedQueue = QueueSummary & { readonly countedAt: number }
+
+/** A key that signs, and whose record DNS lacks. `message` says why. */
+export type MissingRecord = Pick<SigningKeyRecord, 'domain' | 'selector'> & { readonly message: string }
+
+export type Management = {
+  readonly store: Store
+  readonly version: string
+  readonly emit: Emit
+  /** Mail was queued or made due. */
+  readonly onQueued: () => void
+  readonly queueMax: number
+  /** The address of the console, without a slash at the end; null if there is none. */
+  readonly consoleUrl: string | null
+  readonly cursors: {
+    /** `list` names a list and its filters: what is sealed opens for no other. */
+    readonly seal: (list: string, id: string) => string
+    /** Null for anything else than what was sealed for this list. */
+    readonly open: (list: string, sealed: string) => string | null
+  }
+  readonly links: LinkHost
+
+  // Counts and findings.
+  readonly queue: { readonly get: () => Promise<CountedQueue> }
+  /** The counts of every app in the last two hours, without the last `overMinutes`. */
+  readonly past: SharedRead<readonly AppActivityRow[]>
+  /** The reports of the last days. `lastAt`: the minute of the last one, in ms; null without one. */
+  readonly reports: SharedRead<{
+    readonly bounced: Record<string, number>
+    readonly complained: number
+    readonly lastAt: number | null
+  }>
+  readonly records: { readonly get: () => readonly MissingRecord[] }
+  /** The checks of the database and the machine, for the status. */
+  readonly findings: SharedRead<readonly Finding[]>
+  /** Whether every relay answers. */
+  readonly relays: SharedRead<readonly Finding[]>
+
+  // Domains.
+  /** Looks records of DNS up for one check, which is bounded as a whole. */
+  readonly newLookup: () => Lookup
+  readonly relayTraits: RelayTraits
+  /** Makes a key pair that signs mail; the private key is sealed. */
+  readonly makeSigningKey: (
+    key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
+  ) => Promise<NewSigningKey>
+
+  // Reports about emails.
+  /** Each email gets a bounce address of its own from it; null for none. */
+  readonly bounceAddress: EmailAddress | null
+  /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
+  readonly bounceListener: string | null
+  /** Where this process takes webhooks of mail providers; null if it does not. */
+  readonly feedbackListener: string | null
+  /** Those whose calls can prove themselves there. */
+  readonly feedbackProviders: readonly string[]
+
+  // Auth servers.
+  /** The public address of the hooks listener, without a slash at the end; null if there is none. */
+  readonly hooksUrl: string | null
+  /** `127.0.0.1:4025`, where this process listens for auth servers; null if it does not. */
+  readonly hooksListener: string | null
+  /** Seals the secret by which an auth server signs, for the hash of its key; the key is made without it. */
+  readonly sealHookSecret: (hash: KeyHash, secret: string) => string
+  /** Whether the key ring has the key that sealed the secret. */
+  readonly opensHookSecret: (secret: SealedSecret) => boolean
+
+  // Webhooks to apps.
+  /** Whether webhooks may go into the private network, also by http. */
+  readonly allowsPrivateWebhooks: boolean
+  /** The secret that signs the webhooks of an app: in clear, and sealed. */
+  readonly makeWebhookSecret: (app: AppId) => { readonly secret: string; readonly sealed: string }
+  /** Seals the recipient of an email, for the webhook of its app. */
+  readonly sealRecipient: ReportDeps['sealRecipient']
+}
