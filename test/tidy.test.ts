@@ -23,75 +23,147 @@ const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|exampl
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → dns,
-// templates, observe → store → services → domain. A folder may import itself, those listed, and `domain`.
-const mayImport: Record<string, string[]> = {
-  main: ['cli', 'compose', 'config', 'observe'],
+/**
+ * The parts of `src`, from top to bottom, and what each may import: paths of folders or files. A file belongs
+ * to the part with the longest path above it. It may import `domain`, its own part, and what is named at its
+ * part and at those above. `type`: types alone. `sqlite` and `postgres` are the folders of `store`.
+ */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  'main.ts': ['cli', 'compose', 'observe/line-output.ts'],
   compose: [
     'config',
     'web',
     'management',
     'feedback',
     'delivery',
-    'dns',
     'intake',
     'observe',
     'store',
     'sqlite',
     'postgres',
   ],
-  config: ['delivery', 'dns', 'feedback', 'services', 'web', 'store'],
-  cli: ['config', 'management', 'feedback', 'services', 'templates', 'observe', 'store'],
-  web: ['management', 'feedback', 'intake', 'delivery', 'services', 'templates', 'observe', 'store'],
-  management: ['feedback', 'intake', 'delivery', 'dns', 'services', 'templates', 'observe', 'store'],
-  intake: ['templates', 'observe', 'store'],
-  delivery: ['dns', 'services', 'templates', 'observe', 'store'],
-  feedback: ['services', 'store', 'observe'],
-  observe: ['services', 'store'],
+  cli: ['config', 'management', 'templates', 'type observe', 'type store'],
+  'cli/dev.ts': ['cli', 'store/crypto/key-ring.ts'],
+  'cli/secret.ts': ['cli', 'store/crypto/key-ring.ts'],
+  'cli/doctor.ts': [
+    'cli',
+    'store/crypto/key-ring.ts',
+    'store/crypto/hook-secret.ts',
+    'store/shared/migrations.ts',
+  ],
+  config: ['services', 'type store', 'type delivery/relay', 'type feedback', 'type web'],
+  'config/secrets.ts': ['config', 'store/crypto/key-ring.ts'],
+  web: ['web/http', 'type observe'],
+  'web/api': ['intake', 'observe/tracing.ts'],
+  'web/links': ['templates', 'store/store.ts', 'store/crypto'],
+  'web/hooks': ['intake', 'store/store.ts', 'store/crypto'],
+  'web/feedback': ['feedback', 'services', 'store/store.ts'],
+  'web/ops': ['store/store.ts'],
+  'web/operators': ['templates', 'type management'],
+  'web/operators/listener.ts': ['web/operators', 'management', 'store/store.ts'],
+  'web/operators/session.ts': ['web/operators/guard.ts', 'web/operators/last-uses.ts', 'type store'],
+  'web/operators/form-nonces.ts': ['type store'],
+  'web/operators/api': [
+    'web/operators/last-uses.ts',
+    'web/operators/rates.ts',
+    'management',
+    'store/store.ts',
+  ],
+  'web/operators/sign-in': [
+    'web/operators/console',
+    'web/operators/guard.ts',
+    'web/operators/rates.ts',
+    'web/operators/session.ts',
+    'type store',
+  ],
+  'web/operators/console': [
+    'web/operators/email-type-names.ts',
+    'web/operators/guard.ts',
+    'type web/operators',
+    'management/list-all.ts',
+    'management/operation/result.ts',
+    'management/service',
+    'services',
+  ],
+  'web/operators/console/inbox': ['web/operators/console', 'delivery/relay/capture-relay.ts'],
+  management: [
+    'intake',
+    'dns',
+    'feedback',
+    'services',
+    'templates',
+    'type observe',
+    'store/store.ts',
+    'store/operators/list-pages.ts',
+    'type store',
+  ],
+  'management/service/check-relay.ts': ['delivery/relay'],
+  'management/domains/domain-parts.ts': ['management', 'delivery/relay/relay-address.ts'],
+  intake: ['templates', 'observe', 'store/store.ts'],
+  delivery: ['services', 'templates', 'observe', 'store/store.ts', 'store/shared/clock.ts', 'type store'],
+  'delivery/webhooks': ['dns/private-address.ts'],
+  feedback: ['services', 'type observe', 'store/store.ts', 'type store'],
+  observe: ['services', 'store/store.ts', 'type store'],
   dns: [],
   templates: [],
   services: [],
-  store: [],
   sqlite: ['store'],
+  'sqlite/threads': ['sqlite/engine', 'sqlite/queue'],
+  'sqlite/files': ['sqlite/engine'],
+  'sqlite/queue': ['sqlite/engine'],
+  'sqlite/engine': [],
   postgres: ['store'],
+  'postgres/schema': ['postgres/engine', 'postgres/queue'],
+  'postgres/queue': ['postgres/engine'],
+  'postgres/engine': [],
+  store: [],
   domain: [],
 }
 
-const engines = ['sqlite', 'postgres']
+const product = sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))
+const toPath = (file: string) => file.replace(/^src\/(store\/(?=sqlite|postgres))?/, '')
+const isIn = (path: string, part: string) => path === part || path.startsWith(`${part}/`)
 
-/** The top folder of a file in `src`. Each store engine counts as a folder of its own. */
-function folderOf(file: string): string {
-  const [, first = '', second = ''] = file.split('/')
-  if (first === 'store' && engines.includes(second)) return second
-  return first.replace(/\.ts$/, '')
-}
-
-test('dependencies point downward only', () => {
-  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
-    const folder = folderOf(file)
-    for (const imported of importsOf(file)) {
-      const target = folderOf(imported)
-      const allowed = target === folder || target === 'domain' || mayImport[folder]?.includes(target)
-      assert.ok(allowed, `${file} imports ${imported}: ${folder} may not import ${target}`)
+test('each part imports only what it may, and all of that', () => {
+  const used = new Set<string>()
+  for (const file of product) {
+    const parts = Object.keys(mayImport).filter((part) => isIn(toPath(file), part))
+    const own = parts.reduce((longest, part) => (part.length > longest.length ? part : longest), '')
+    const named = parts.flatMap((part) => mayImport[part]?.map((name) => ({ part, name })) ?? [])
+    for (const { imported, isType } of importsOf(file)) {
+      const path = toPath(imported)
+      const found = named.filter(({ name }) => isIn(path, isType ? name.replace(/^type /, '') : name))
+      for (const { part, name } of found) used.add(`${part} → ${name}`)
+      assert.ok(
+        found.length > 0 || isIn(path, own) || isIn(path, 'domain'),
+        `${file} may not import ${imported}`,
+      )
     }
   }
+  const unused = Object.entries(mayImport)
+    .flatMap(([part, names]) => names.map((name) => `${part} → ${name}`))
+    .filter((arrow) => !used.has(arrow))
+  assert.deepEqual(unused, [])
 })
 
-test('the listeners know nothing of each other; the console calls operations, and knows nothing of the API beside it', () => {
-  const parts: Record<string, RegExp> = {
-    'src/web/http/': /^src\/web\/http\//,
-    'src/web/api/': /^src\/web\/(http|api)\//,
-    'src/web/links/': /^src\/web\/(http|links)\//,
-    'src/web/ops/': /^src\/web\/(http|ops)\//,
-    'src/web/operators/': /^src\/web\/(http|operators)\//,
-    'src/web/operators/api/': /^src\/web\/(http|operators\/(api|rates|last-uses))/,
-    'src/web/operators/sign-in/': /^src\/web\/(http|operators\/(?!api|listener))/,
-    'src/web/operators/console/': /^src\/web\/(http|operators\/(?!api|listener))/,
+test('the files and folders of a folder do not import each other in a circle', () => {
+  const arrows = new Map<string, Set<string>>()
+  for (const file of product)
+    for (const { imported } of importsOf(file)) {
+      const [from, to] = [file.split('/'), imported.split('/')]
+      const differ = from.findIndex((name, index) => name !== to[index])
+      const [importer, target] = [from, to].map((names) => names.slice(0, differ + 1).join('/'))
+      if (importer !== undefined && target !== undefined)
+        arrows.set(importer, (arrows.get(importer) ?? new Set()).add(target))
+    }
+  const followed = new Set<string>()
+  const follow = (part: string, way: readonly string[]): void => {
+    assert.ok(!way.includes(part), [...way, part].join(' → '))
+    if (followed.has(part)) return
+    for (const next of arrows.get(part) ?? []) follow(next, [...way, part])
+    followed.add(part)
   }
-  for (const [part, allowed] of Object.entries(parts))
-    for (const file of sources.filter((name) => name.startsWith(part) && !name.endsWith('.test.ts')))
-      for (const imported of importsOf(file).filter((name) => name.startsWith('src/web/')))
-        assert.match(imported, allowed, `${file} imports ${imported}`)
+  for (const part of arrows.keys()) follow(part, [])
 })
 
 test('src/services alone names mail services', () => {
@@ -109,119 +181,24 @@ test('src/services alone names mail services', () => {
       assert.doesNotMatch(read(file).replace(exceptions[file] ?? /$^/, ''), pattern, file)
 })
 
-test('in an engine of the store, the parts import downward only', () => {
-  const parts: Record<string, string> = {
-    'sqlite/engine': 'engine',
-    'sqlite/queue': 'engine|queue',
-    'sqlite/files': 'engine|files',
-    'sqlite/threads': 'engine|queue|threads',
-    'postgres/engine': 'engine',
-    'postgres/queue': 'engine|queue',
-    'postgres/schema': 'engine|queue|schema',
-  }
-  for (const file of sources.filter((name) => /^src\/store\/(sqlite|postgres)\/.*\//.test(name))) {
-    const [, , engine = '', part = ''] = file.split('/')
-    const allowed = parts[`${engine}/${part}`] ?? assert.fail(`${file} is in no part of its engine`)
-    for (const imported of importsOf(file).filter((name) => name.startsWith(`src/store/${engine}/`)))
-      assert.match(imported, new RegExp(`^src/store/${engine}/(${allowed})/`), `${file} imports ${imported}`)
-  }
-})
-
-/** The files of the repository that a file imports. */
-function importsOf(file: string): string[] {
-  const paths = read(file).matchAll(/(?:from|import) '(\.[^']+)'|import\('(\.[^']+)'\)/g)
-  return Array.from(paths, ([, path, lazy]) => relative(root, join(root, dirname(file), path ?? lazy ?? '')))
+/** The files that a file imports. `isType`: types alone. */
+function importsOf(file: string): { readonly imported: string; readonly isType: boolean }[] {
+  const imports = read(file).matchAll(
+    /^(?:import|export) (?:([^'"]*?) from )?'(\.[^']+)'|import\('(\.[^']+)'\)/gm,
+  )
+  return Array.from(imports, ([, names = '', path, lazy]) => ({
+    imported: relative(root, join(root, dirname(file), path ?? lazy ?? '')),
+    isType: /^type |^\{(?:\s*type [^,]*,?)+\s*\}$/.test(names),
+  }))
 }
-
-/** The files of the repository from which a file imports a value, and not only types. */
-function valueImportsOf(file: string): string[] {
-  const statements = read(file).matchAll(/^import (?!type )(?:\{([^}]*)\} |[^{';]*)from '(\.[^']+)'/gm)
-  const isType = (name: string) => name.trim() === '' || /^\s*type /.test(name)
-  return Array.from(statements, ([, names, path = '']) =>
-    names?.split(',').every(isType) ? [] : join(dirname(file), path),
-  ).flat()
-}
-
-type Arrow = {
-  readonly from: string
-  readonly to: RegExp
-  /** The only files that may import, and be imported. */
-  readonly importer: RegExp
-  readonly imported: RegExp
-  /** Types may be imported by all. */
-  readonly typesAreFree: boolean
-}
-// Where ARCHITECTURE.md says that one part imports little of another.
-const arrows: readonly Arrow[] = [
-  {
-    from: 'src/web/',
-    to: /^src\/delivery\//,
-    importer: /^src\/web\/operators\/console\/inbox\//,
-    imported: /^src\/delivery\/relay\/capture-relay\.ts$/,
-    typesAreFree: false,
-  },
-  {
-    from: 'src/management/',
-    to: /^src\/delivery\//,
-    importer: /^src\/management\/(service\/check-relay|domains\/domain-parts)\.ts$/,
-    imported: /^src\/delivery\/relay\//,
-    typesAreFree: false,
-  },
-  {
-    from: 'src/config/',
-    to: /^src\/(?!config|domain|services)/,
-    importer: /^src\/config\/secrets\.ts$/,
-    imported: /^src\/store\/crypto\/key-ring\.ts$/,
-    typesAreFree: true,
-  },
-  {
-    from: 'src/cli/',
-    to: /^src\/store\//,
-    importer: /^src\/cli\/(dev|doctor|secret)\.ts$/,
-    imported: /^src\/store\/(crypto\/(key-ring|hook-secret)|hook-store|shared\/migrations)\.ts$/,
-    typesAreFree: true,
-  },
-]
-
-test('parts import of others no more than ARCHITECTURE.md says', () => {
-  for (const { from, to, importer, imported, typesAreFree } of arrows) {
-    const files = sources.filter((name) => name.startsWith(from) && !name.endsWith('.test.ts'))
-    const pairs = files.flatMap((file) =>
-      (typesAreFree ? valueImportsOf(file) : importsOf(file))
-        .filter((path) => to.test(path))
-        .map((path) => ({ file, path })),
-    )
-    assert.ok(pairs.length > 0, `${from} imports nothing of ${to}: leave the arrow out`)
-    for (const { file, path } of pairs) {
-      assert.match(file, importer, `${file} imports ${path}`)
-      assert.match(path, imported, `${file} imports ${path}`)
-    }
-  }
-})
 
 /** A file, and everything that it imports directly or by way of others. */
 function reachableFrom(file: string, reached = new Set<string>()): Set<string> {
   if (reached.has(file)) return reached
   reached.add(file)
-  for (const imported of importsOf(file)) reachableFrom(imported, reached)
+  for (const { imported } of importsOf(file)) reachableFrom(imported, reached)
   return reached
 }
-
-test('the console calls operations alone: it has neither the store nor the parts of the service', () => {
-  const forbidden =
-    /^src\/(store|intake)\/|^src\/management\/(perform|operation\/(operation|find-target))\.ts$/
-  for (const file of sources.filter((name) => name.startsWith('src/web/operators/console/')))
-    if (!file.endsWith('.test.ts'))
-      for (const imported of importsOf(file)) assert.doesNotMatch(imported, forbidden, file)
-})
-
-test('no file imports itself by way of others', () => {
-  for (const file of sources.filter((name) => name.startsWith('src/'))) {
-    const reached = new Set<string>()
-    for (const imported of importsOf(file)) reachableFrom(imported, reached)
-    assert.ok(!reached.has(file), file)
-  }
-})
 
 // The endpoint and the delivery meet at the queue. Management cannot open sealed content.
 const mayNotReach: [from: RegExp, target: RegExp][] = [
@@ -367,14 +344,6 @@ test('every source file opens with its purpose', () => {
 test('no barrel files, no drawers for everything', () => {
   for (const file of sources) {
     assert.doesNotMatch(file, /(^|\/)(index|utils?|helpers?|common|types|lib|misc)(\/|\.ts$)/, file)
-  }
-})
-
-test('engines of the store are imported by the composition root alone', () => {
-  for (const file of sources.filter(
-    (name) => name.startsWith('src/') && !engines.includes(folderOf(name)) && !/^src\/compose\//.test(name),
-  )) {
-    assert.doesNotMatch(read(file), /from '.*(sqlite|postgres)\//, file)
   }
 })
 
