@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { renderDocuments } from '../scripts/tables.ts'
 import { services } from '../src/services/services.ts'
 import { lockFiles, missingOptionals, readLock } from './support/complete-lock.ts'
 
@@ -378,6 +379,11 @@ test('every variable of the configuration is in its document', () => {
   assert.ok(names.size >= 14)
   const documented = read('docs/configuration.md')
   for (const name of names) assert.ok(documented.includes(`\`${name}\``), `${name} is not documented`)
+})
+
+test('the tables of documents are those of the code', () => {
+  for (const [file, text] of renderDocuments())
+    assert.equal(read(file), text, `${file}: run "npm run tables"`)
 })
 
 test('every refusal is in the documents of the API', () => {

@@ -1,9 +1,7 @@
 /**
  * The verdict of every operation for every role and scope, generated from the operations. Tests hold the API,
- * the console and the command line against it, and SECURITY.md shows it:
- * `node test/support/roles-table.ts` writes it there.
+ * the console and the command line against it, and SECURITY.md shows it.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { isAtLeast, type Role, roles } from '../../src/domain/operator/management-token.ts'
 import { always, never } from '../../src/management/operation/operation.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
@@ -88,10 +86,3 @@ export function renderRolesTable(): string {
   )
   return [`| ${heads.join(' | ')} |`, `|${' --- |'.repeat(heads.length)}`, ...lines].join('\n')
 }
-
-const security = new URL('../../SECURITY.md', import.meta.url)
-const shown = /^\| operations \|.*(?:\n\|.*)*/m
-
-export const readRolesTable = (): string => shown.exec(readFileSync(security, 'utf8'))?.[0] ?? ''
-
-if (import.meta.main) writeFileSync(security, readFileSync(security, 'utf8').replace(shown, renderRolesTable))
