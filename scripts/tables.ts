@@ -3,11 +3,41 @@
  * `<!-- table: NAME -->` and `<!-- end -->`. `test/tidy.test.ts` fails if one of them is out of date.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { type Setting, settings } from '../src/config/settings.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
 
 type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
 
-const tables: readonly DocumentTable[] = [{ name: 'roles', file: 'SECURITY.md', render: renderRolesTable }]
+const tables: readonly DocumentTable[] = [
+  { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
+  { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
+]
+
+function renderTable(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
+
+const code = (text: string): string => `\`${text}\``
+
+function renderSettings(): string {
+  const rows = Object.entries<Setting>(settings).map(([name, setting]) => [
+    code(name),
+    describeDefault(setting),
+    setting.about,
+  ])
+  return renderTable(['variable', 'default', 'meaning'], rows)
+}
+
+function describeDefault({ absent = 'none', default: value }: Setting): string {
+  if (value === undefined) return absent
+  if (typeof value === 'string') return code(value)
+  const { serve, dev, command } = value
+  const others =
+    dev === serve || dev === undefined
+      ? ''
+      : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
+  return `${serve === undefined ? absent : code(serve)}${others}`
+}
 
 /** The path of each document with tables, and its text with the tables as the code has them. */
 export function renderDocuments(): ReadonlyMap<string, string> {

@@ -373,14 +373,6 @@ test('every package that is shipped, or runs on Linux, has its checksum in the l
   }
 })
 
-test('every variable of the configuration is in its document', () => {
-  const files = sources.filter((file) => /^src\/config\//.test(file) && isProduct(file))
-  const names = new Set(files.flatMap((file) => read(file).match(/POSTERN_[A-Z_]+[A-Z]/g) ?? []))
-  assert.ok(names.size >= 14)
-  const documented = read('docs/configuration.md')
-  for (const name of names) assert.ok(documented.includes(`\`${name}\``), `${name} is not documented`)
-})
-
 test('the tables of documents are those of the code', () => {
   for (const [file, text] of renderDocuments())
     assert.equal(read(file), text, `${file}: run "npm run tables"`)

@@ -1,7 +1,8 @@
 /** The arguments of every command, and how a command runs operations. */
 import type { Writable } from 'node:stream'
 import { type Config, parseConfig } from '../config/parse-config.ts'
-import { devDatabaseUrl, type Environment, isSet } from '../config/reader.ts'
+import { type Environment, isSet } from '../config/reader.ts'
+import { devDatabaseUrl } from '../config/settings.ts'
 import type { OperationError } from '../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../management/operations.ts'
 import type { EventStream } from '../observe/events.ts'

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import { ConfigError, parseConfig } from './parse-config.ts'
-import type { Environment, Mode } from './reader.ts'
+import type { Environment } from './reader.ts'
+import type { Mode } from './settings.ts'
 
 const complete = {
   POSTERN_DATABASE_URL: 'sqlite:/var/lib/postern/postern.db',

@@ -1,7 +1,7 @@
 /** `POSTERN_DATABASE_URL` and `POSTERN_DATABASE_LISTEN_URL`. */
 import type { DatabaseAddress, PostgresAddress } from '../store/database-address.ts'
 import { parseDatabaseUrl } from './database-url.ts'
-import { devDatabaseUrl, type Reader } from './reader.ts'
+import type { Reader } from './reader.ts'
 
 export type DatabaseConfig = {
   readonly database: DatabaseAddress
@@ -9,14 +9,13 @@ export type DatabaseConfig = {
   readonly databaseSession: PostgresAddress | null
 }
 
-const [name, listenName] = ['POSTERN_DATABASE_URL', 'POSTERN_DATABASE_LISTEN_URL']
+const name = 'POSTERN_DATABASE_URL'
+const listenName = 'POSTERN_DATABASE_LISTEN_URL'
 
 export function readDatabase(reader: Reader): DatabaseConfig {
-  const { fault, mode, required, text } = reader
-  const example = 'for example sqlite:/var/lib/postern/postern.db, or postgres://user:password@host/database'
-  const url = mode === 'serve' ? required(name, example) : text(name, devDatabaseUrl)
-  const database = parse(reader, name, url)
-  const listenUrl = text(listenName, '')
+  const { fault, required, text } = reader
+  const database = parse(reader, name, required(name))
+  const listenUrl = text(listenName)
   if (listenUrl === '') return { database, databaseSession: null }
   const listen = parse(reader, listenName, listenUrl)
   if (database.engine !== 'postgres' || listen.engine !== 'postgres') {

@@ -6,7 +6,7 @@ const name = 'POSTERN_DNS_SERVERS'
 
 /** Null: the machine's resolver, and the name servers of each zone. */
 export function readDnsServers({ fault, text }: Reader): readonly string[] | null {
-  const given = text(name, '')
+  const given = text(name)
   if (given === '') return null
   const servers = given.split(/[\s,]+/)
   if (!servers.every(isServer))

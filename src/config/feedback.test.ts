@@ -7,7 +7,8 @@ import { temporaryFolder } from '../../test/support/temporary.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import { describeFeedback } from './feedback.ts'
 import { ConfigError, parseConfig } from './parse-config.ts'
-import type { Environment, Mode } from './reader.ts'
+import type { Environment } from './reader.ts'
+import type { Mode } from './settings.ts'
 
 const POSTERN_FEEDBACK_LISTEN = '127.0.0.1:4026'
 const keys = writeKeys(newSecrets())

@@ -21,8 +21,8 @@ export type FeedbackConfig = {
 
 /** @param options.listens whether the process has the role `feedback` */
 export function readFeedback(reader: Reader, { listens }: { readonly listens: boolean }): FeedbackConfig {
-  const isOn = reader.text(listenName, '') !== ''
-  const bounce = isOn ? { address: readAddress(reader, listenName, ''), tls: readTls(reader) } : null
+  const isOn = reader.isSet(listenName)
+  const bounce = isOn ? { address: readAddress(reader, listenName), tls: readTls(reader) } : null
   return {
     bounceAddress: readBounceAddress(reader),
     bounce: listens ? bounce : null,
@@ -35,19 +35,14 @@ export function readFeedback(reader: Reader, { listens }: { readonly listens: bo
  */
 function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
   const isDescribed = given.mode === 'command'
-  const reader = isDescribed
-    ? { ...given, fault: () => {}, required: (name: string) => given.text(name, '') }
-    : given
-  if (reader.text(feedbackListenName, '') === '') return null
-  return { address: readAddress(given, feedbackListenName, ''), keys: readKeys(reader) }
+  const reader = isDescribed ? { ...given, fault: () => {}, required: given.text } : given
+  if (!reader.isSet(feedbackListenName)) return null
+  return { address: readAddress(given, feedbackListenName), keys: readKeys(reader) }
 }
 
 function readKeys({ fault, required }: Reader): readonly EventKey[] {
   const name = 'POSTERN_FEEDBACK_KEYS'
-  const given = required(
-    name,
-    `${feedbackListenName} takes calls that prove themselves, for example by basic:USER:PASSWORD`,
-  )
+  const given = required(name)
   const text = given === '' ? '' : readGivenSecret(given, name, fault)
   if (text === '') return []
   const { keys, faults } = parseEventKeys(text)
@@ -68,7 +63,7 @@ const feedbackListenName = 'POSTERN_FEEDBACK_LISTEN'
 const tlsName = 'POSTERN_BOUNCE_TLS'
 
 function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {
-  const given = text(tlsName, '')
+  const given = text(tlsName)
   if (given === '') return null
   const match = /^([^:]+):([^:]+)$/.exec(given)
   if (match === null) fault(`${tlsName} must be CERTIFICATE:KEY, two files in PEM`)
@@ -90,7 +85,7 @@ function isReadable(file: string): boolean {
 
 function readBounceAddress({ fault, text }: Reader): EmailAddress | null {
   const name = 'POSTERN_BOUNCE_ADDRESS'
-  const given = text(name, '')
+  const given = text(name)
   if (given === '') return null
   const address = parseEmailAddress(given, name)
   if (!address.ok) fault(`${name} must be an address such as bounces@bounce.example.com`)

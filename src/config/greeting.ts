@@ -28,7 +28,7 @@ export function readGreetingName(
   { bounceAddress, linksBaseUrl }: Names,
   machine = hostname(),
 ): string | null {
-  const given = text(setting, '')
+  const given = text(setting)
   if (given !== '') {
     const name = toGreetingName(given)
     if (name === null) fault(`${setting} must be ${greetingForm}`)

@@ -4,6 +4,7 @@ import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
 import { isLoopback } from '../domain/client-network.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import type { Reader } from './reader.ts'
+import { findDefault, type SettingName } from './settings.ts'
 
 export type ListenersConfig = {
   readonly api: ListenAddress
@@ -28,14 +29,14 @@ export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
 
 export function readListeners(reader: Reader): ListenersConfig {
-  const links = readAddress(reader, 'POSTERN_LINKS_LISTEN', '127.0.0.1:4021')
+  const links = readAddress(reader, 'POSTERN_LINKS_LISTEN')
   const address = readConsole(reader)
   return {
-    api: readAddress(reader, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
+    api: readAddress(reader, 'POSTERN_API_LISTEN'),
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
     ...readHooks(reader),
-    ops: readAddress(reader, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
+    ops: readAddress(reader, 'POSTERN_OPS_LISTEN'),
     console: address,
     ...readConsoleUrl(reader, address),
   }
@@ -43,10 +44,9 @@ export function readListeners(reader: Reader): ListenersConfig {
 
 function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> {
   const name = 'POSTERN_HOOKS_LISTEN'
-  const usual = '127.0.0.1:4025'
-  const isOn = isForDev(reader) || reader.text(name, '') !== ''
-  const hooks = isOn ? readAddress(reader, name, usual) : null
-  const given = reader.text('POSTERN_HOOKS_URL', '').replace(/\/+$/, '')
+  const address = reader.text(name) || (isForDev(reader) ? findDefault(name, 'dev') : '')
+  const hooks = address === '' ? null : readAddress(reader, name, address)
+  const given = reader.text('POSTERN_HOOKS_URL').replace(/\/+$/, '')
   const url = URL.parse(given)
   if (given !== '' && (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given)))
     reader.fault(
@@ -63,8 +63,8 @@ export const describeHooksListener = ({
 }: Pick<ListenersConfig, 'hooks'> & { readonly roles: ReadonlySet<string> }): string | null =>
   hooks !== null && roles.has('hooks') ? `${hooks.host}:${hooks.port}` : null
 
-export function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
-  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):(\d{1,5})$/i.exec(text(name, fallback))
+export function readAddress({ fault, text }: Reader, name: SettingName, given = text(name)): ListenAddress {
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):(\d{1,5})$/i.exec(given)
   const port = Number(match?.[2])
   if (match === null || port > 65_535)
     fault(
@@ -124,14 +124,14 @@ export function findSharedPorts(opened: readonly Opened[]): string[] {
 }
 
 /** A command without a database works on that of dev mode. */
-const isForDev = ({ mode, text }: Reader): boolean =>
-  mode === 'dev' || (mode === 'command' && text('POSTERN_DATABASE_URL', '') === '')
+const isForDev = ({ isSet, mode }: Reader): boolean =>
+  mode === 'dev' || (mode === 'command' && !isSet('POSTERN_DATABASE_URL'))
 
 function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
   const { fault, text } = reader
   const isDev = isForDev(reader)
   const own = isDev ? `http://127.0.0.1:${links.port}` : ''
-  const baseUrl = text('POSTERN_LINKS_BASE_URL', own).replace(/\/+$/, '')
+  const baseUrl = (text('POSTERN_LINKS_BASE_URL') || own).replace(/\/+$/, '')
   if (baseUrl === '') return null
   const secure = isDev || baseUrl.startsWith('https:')
   if (!secure || !isLinksBaseUrl(baseUrl))
@@ -141,10 +141,10 @@ function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
 
 function readConsole(reader: Reader): ListenAddress | null {
   const name = 'POSTERN_CONSOLE_LISTEN'
-  if (reader.text(name, '') === 'off') return null
-  const address = readAddress(reader, name, '127.0.0.1:4022')
+  if (reader.text(name) === 'off') return null
+  const address = readAddress(reader, name)
   const isDevOpen = reader.mode === 'dev' && !isLoopback(address.host)
-  if (isDevOpen && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
+  if (isDevOpen && reader.text('POSTERN_CONSOLE_PUBLIC') !== 'yes') {
     reader.fault(
       `${name}: in dev mode nobody signs in to the console, and its inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 only`,
     )
@@ -161,7 +161,7 @@ function readConsoleUrl(
   { fault, mode, text }: Reader,
   address: ListenAddress | null,
 ): Pick<ListenersConfig, 'consoleUrl' | 'consoleIsLocal'> {
-  const given = text('POSTERN_CONSOLE_URL', '').replace(/\/+$/, '')
+  const given = text('POSTERN_CONSOLE_URL').replace(/\/+$/, '')
   if (address === null) return { consoleUrl: null, consoleIsLocal: false }
   const own = mode === 'dev' ? '127.0.0.1' : 'postern.localhost'
   if (given === '') return { consoleUrl: `http://${own}:${address.port}`, consoleIsLocal: true }

@@ -10,20 +10,20 @@ const names = {
   clientId: 'POSTERN_OIDC_CLIENT_ID',
   clientSecret: 'POSTERN_OIDC_CLIENT_SECRET',
   roles: 'POSTERN_OIDC_ROLES',
-}
+} as const
 
 /** Null unless `POSTERN_OIDC_ISSUER` is set. No fault repeats the secret. */
 export function readOidc(reader: Reader): OidcSettings | null {
   const { fault, mode, required, text } = reader
-  const issuer = text(names.issuer, '')
+  const issuer = text(names.issuer)
   if (issuer === '' || mode !== 'serve') return null
   const url = URL.parse(issuer)
   const isLocal = url?.protocol === 'http:' && isLoopback(url.hostname)
   if (url === null || !(url.protocol === 'https:' || isLocal) || url.search !== '')
     fault(`${names.issuer} must be the https address that the provider documents as its issuer`)
-  const clientId = required(names.clientId, 'the id that the provider gave to Postern')
-  const given = required(names.clientSecret, 'the secret that the provider gave to Postern, or file:PATH')
-  const rules = required(names.roles, 'such as "claim=groups postern-admins=admin acme-team=operator:acme"')
+  const clientId = required(names.clientId)
+  const given = required(names.clientSecret)
+  const rules = required(names.roles)
   return {
     issuer,
     clientId,

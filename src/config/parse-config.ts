@@ -11,15 +11,12 @@ import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { readGreetingName } from './greeting.ts'
 import { findSharedPorts, type ListenersConfig, listOpened, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
-import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
+import { type Environment, newReader, type Reader, readWhole } from './reader.ts'
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
-import { settingNames } from './unknown-settings.ts'
+import { logLevels, type Mode, roles, settingNames } from './settings.ts'
 
-const roles = ['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const
 type Role = (typeof roles)[number]
-
-const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 type LogLevel = (typeof logLevels)[number]
 
 export type Config = DatabaseConfig &
@@ -78,7 +75,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     ...listeners,
     ...feedback,
     oidc: readOidc(reader),
-    queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
+    queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX'),
     logLevel: readLogLevel(reader),
     allowsPrivateWebhooks: readWebhooksPrivate(reader),
   }
@@ -95,7 +92,7 @@ function readKnownRelays(env: Environment, greetingName: string | null): RelayCo
 }
 
 function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
-  const names = text('POSTERN_ROLES', roles.join(',')).split(/[\s,]+/)
+  const names = text('POSTERN_ROLES').split(/[\s,]+/)
   const unknown = names.find((name) => !roles.some((role) => role === name))
   if (unknown !== undefined)
     fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are ${roles.join(', ')}`)
@@ -103,15 +100,15 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
   return new Set(unknown === undefined ? (names as Role[]) : roles)
 }
 
-function readWebhooksPrivate({ fault, mode, text }: Reader): boolean {
+function readWebhooksPrivate({ fault, text }: Reader): boolean {
   const name = 'POSTERN_WEBHOOKS_PRIVATE'
-  const value = text(name, mode === 'dev' ? 'yes' : 'no')
+  const value = text(name)
   if (value !== 'yes' && value !== 'no') fault(`${name} must be yes or no`)
   return value === 'yes'
 }
 
-function readLogLevel({ fault, mode, text }: Reader): LogLevel {
-  const value = text('POSTERN_LOG_LEVEL', mode === 'serve' ? 'info' : 'warn')
+function readLogLevel({ fault, text }: Reader): LogLevel {
+  const value = text('POSTERN_LOG_LEVEL')
   const level = logLevels.find((name) => name === value)
   if (level === undefined) fault(`POSTERN_LOG_LEVEL must be one of ${logLevels.join(', ')}`)
   return level ?? 'info'

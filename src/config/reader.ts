@@ -1,43 +1,38 @@
 /** How the parsers of the configuration read a variable and report a fault. */
+import { findDefault, type Mode, type NeededSetting, type SettingName, settings } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
-
-/** `serve` needs every setting; `dev` and the commands fall back to what dev mode makes in ./.postern. */
-export type Mode = 'serve' | 'dev' | 'command'
-
-/** The files of dev mode. */
-export const dataFolder = './.postern'
-export const devSecretKeysFile = `${dataFolder}/secret-keys`
-export const devDatabaseUrl = `sqlite:${dataFolder}/postern.db`
 
 export type Reader = {
   readonly mode: Mode
   readonly fault: (text: string) => void
-  /** The trimmed value, or the fallback. */
-  readonly text: (name: string, fallback: string) => string
-  /** The trimmed value. If it is missing, a fault with an example is reported and the value is ''. */
-  readonly required: (name: string, example: string) => string
+  readonly isSet: (name: SettingName) => boolean
+  /** The trimmed value, or the default of the mode; '' if it has none. */
+  readonly text: (name: SettingName) => string
+  /** As `text`. If there is neither, a fault with an example is reported. */
+  readonly required: (name: NeededSetting) => string
 }
 
 /** Empty and blank values count as missing. */
 export const isSet = (env: Environment, name: string): boolean => (env[name]?.trim() ?? '') !== ''
 
 export function newReader(env: Environment, mode: Mode, faults: string[]): Reader {
-  const value = (name: string): string => env[name]?.trim() ?? ''
+  const text = (name: SettingName): string => env[name]?.trim() || findDefault(name, mode)
   return {
     mode,
-    fault: (text) => void faults.push(text),
-    text: (name, fallback) => value(name) || fallback,
-    required: (name, example) => {
-      if (value(name) === '') faults.push(`${name} is missing: ${example}`)
-      return value(name)
+    fault: (fault) => void faults.push(fault),
+    isSet: (name) => isSet(env, name),
+    text,
+    required: (name) => {
+      if (text(name) === '') faults.push(`${name} is missing: ${settings[name].example}`)
+      return text(name)
     },
   }
 }
 
 /** A whole number above 0. */
-export function readWhole({ fault, text }: Reader, name: string, fallback: number): number {
-  const value = text(name, String(fallback))
+export function readWhole({ fault, text }: Reader, name: SettingName): number {
+  const value = text(name)
   if (!/^[1-9]\d{0,9}$/.test(value)) fault(`${name} must be a whole number above 0`)
   return Number(value)
 }

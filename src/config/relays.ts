@@ -23,19 +23,15 @@ type ReadOptions = {
  * send needs none; it checks those that it knows.
  */
 export function readRelays(reader: Reader, { greetingName, sends }: ReadOptions): RelayConfig[] {
-  const { fault, mode, required, text } = reader
-  const given = !sends
-    ? text(name, '')
-    : mode === 'serve'
-      ? required(name, 'for example smtp://user:password@host:587')
-      : text(name, 'capture')
+  const { fault, isSet, mode, required, text } = reader
+  const given = sends ? required(name) : text(name)
   if (given === '' || (given === 'capture' && mode === 'dev')) return []
   if (given === 'capture') {
     fault(`${name}: capture sends nothing; it is for dev mode`)
     return []
   }
-  const connectionsMax = readWhole(reader, 'POSTERN_SMTP_CONNECTIONS', 5)
-  const rate = text('POSTERN_SMTP_RATE', '') === '' ? null : readWhole(reader, 'POSTERN_SMTP_RATE', 0)
+  const connectionsMax = readWhole(reader, 'POSTERN_SMTP_CONNECTIONS')
+  const rate = isSet('POSTERN_SMTP_RATE') ? readWhole(reader, 'POSTERN_SMTP_RATE') : null
   const entries = given.split(/[\s,]+/)
   // A space inside a password splits one URL into two, and neither half may be shown.
   if (!entries.slice(1).every(isRelayUrl)) {

@@ -1,24 +1,19 @@
 /** `POSTERN_SECRET_KEYS`: the key ring, as text or as the name of a file. */
 import { type KeyRing, parseKeyRing } from '../store/crypto/key-ring.ts'
 import { readPrivateFile } from './private-file.ts'
-import { devSecretKeysFile, type Reader } from './reader.ts'
+import type { Reader } from './reader.ts'
+import { devSecretKeysFile } from './settings.ts'
 
 const name = 'POSTERN_SECRET_KEYS'
 
 /** Null if a fault was reported. No fault repeats a secret. */
 export function readSecretKeys(reader: Reader): KeyRing | null {
-  const { fault, mode, required, text } = reader
-  if (mode === 'command' && text(name, '') === '' && text('POSTERN_DATABASE_URL', '') !== '') {
+  const { fault, isSet, mode, required } = reader
+  if (mode === 'command' && !isSet(name) && isSet('POSTERN_DATABASE_URL')) {
     fault(`${name} is missing: ${sameRing}`)
     return null
   }
-  const given =
-    mode === 'serve'
-      ? required(
-          name,
-          'set the ring that the database was made with; for a new database, "postern secret new" prints one: set the whole line',
-        )
-      : text(name, `file:${devSecretKeysFile}`)
+  const given = required(name)
   if (given === '') return null
   const file = /^file:(.+)$/.exec(given)?.[1]
   const content = file === undefined ? given : readSecretFile(file, fault)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { describeUnknownSettings, settingNames } from './unknown-settings.ts'
+import { settingNames } from './settings.ts'
+import { describeUnknownSettings } from './unknown-settings.ts'
 
 test('a misspelt setting is named, with the one that was meant', () => {
   const meant = {
@@ -25,18 +25,4 @@ test('settings, those that are empty, and those of Kubernetes are left alone', (
     ...{ POSTERN_BASE_URL: 'http://127.0.0.1:4020', POSTERN_DELIVERY_KEY: 'x' },
   }
   assert.deepEqual(describeUnknownSettings({ ...known, ...foreign, POSTERN_NONE: ' ' }), [])
-})
-
-test('every setting is in the documents', () => {
-  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-  const text = read('docs/configuration.md')
-  assert.deepEqual(
-    settingNames.filter((name) => !text.includes(name)),
-    [],
-  )
-  const named = new Set(text.match(/\bPOSTERN_[A-Z_]+[A-Z]\b/g))
-  assert.deepEqual(
-    [...named].filter((name) => !settingNames.includes(name)),
-    [],
-  )
 })
