@@ -1,6 +1,15 @@
 /**
- * Counters and histograms of the event stream. The series of each are made at the start: `increase()` of
- * Prometheus misses the first event of a series that begins with it.
+ * Counters and histograms of the event stream, each declared once: the series that it has from the start,
+ * because `increase()` of Prometheus misses the first event of a new series, and the events that it counts.
+ *
+ *     postern_webhooks_total: metric({
+ *       help: 'Webhooks to apps',
+ *       series: [{ result: 'sent' }, { result: 'lost' }],
+ *       on: {
+ *         webhook_tried: ({ outcome }, count) => count({ result: outcome }),
+ *         webhook_lost: (_, count) => count({ result: 'lost' }),
+ *       },
+ *     }),
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
@@ -10,14 +19,55 @@ import { cancelReasons, endStates, failureReasons } from '../domain/delivery/sta
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import { eventServices, feedbackSources } from '../services/services.ts'
-import {
-  type AttemptRecorded,
-  linkResults,
-  type PosternEvent,
-  requestSources,
-  signInResults,
-  webhookOutcomes,
-} from './events.ts'
+import { linkResults, type PosternEvent, requestSources, signInResults, webhookOutcomes } from './events.ts'
+
+type Kind = PosternEvent['kind']
+type Labels<Name extends string> = Readonly<Record<Name, string | number>>
+/** Adds a value to a counter (1 unless given), or to a histogram. */
+type Count<Name extends string> = (labels: Labels<Name>, value?: number) => void
+
+type Parts<Name extends string> = {
+  readonly help: string
+  readonly series?: readonly Labels<Name>[]
+  /** The series of a relay, made when it is added. */
+  readonly relaySeries?: (relay: string) => readonly Labels<Name>[]
+  /** Those of a histogram. */
+  readonly buckets?: number[]
+  readonly on: {
+    readonly [K in Kind]?: (event: Extract<PosternEvent, { readonly kind: K }>, count: Count<Name>) => void
+  }
+}
+
+export type Counters = {
+  readonly observe: (event: PosternEvent) => void
+  readonly addRelay: (relay: string) => void
+}
+type Metric = (name: string, registry: Registry) => Counters
+
+const metric =
+  <Name extends string = never>({
+    help,
+    series = [],
+    relaySeries = () => [],
+    buckets,
+    on,
+  }: Parts<Name>): Metric =>
+  (name, registry) => {
+    const labelNames = Object.keys(series[0] ?? relaySeries('')[0] ?? {}) as Name[]
+    const shape = { name, help, labelNames, registers: [registry] }
+    const made = buckets === undefined ? new Counter(shape) : new Histogram({ ...shape, buckets })
+    const start = (labels: Labels<Name>) =>
+      made instanceof Counter ? made.inc(labels, 0) : made.zero(labels)
+    const count: Count<Name> = (labels, value = 1) =>
+      made instanceof Counter ? made.inc(labels, value) : made.observe(labels, value)
+    series.forEach(start)
+    return {
+      // A cast, because the compiler does not see that the function of a kind takes the events of that kind.
+      observe: (event) =>
+        (on[event.kind] as ((event: PosternEvent, add: typeof count) => void) | undefined)?.(event, count),
+      addRelay: (relay) => relaySeries(relay).forEach(start),
+    }
+  }
 
 /** From a millisecond to seconds: what this machine does. */
 const shortBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -25,251 +75,202 @@ const shortBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 const longBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400]
 const sizeBuckets = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
 
-export type Counters = {
-  readonly observe: (event: PosternEvent) => void
-  readonly addRelay: (relay: string) => void
+/** The statuses of the answers to requests, with their codes. */
+const answers = [
+  ...['accepted', 'replayed'].map((code) => ({ status: 202, code })),
+  ...Object.entries(refusals).map(([code, { status }]) => ({ status, code })),
+]
+const statuses = [...new Set(answers.map(({ status }) => status))]
+
+/** The causes of an outcome or a report. */
+const causesOf = (kind: string): readonly string[] =>
+  ['deferred', 'failed', 'bounced'].includes(kind) ? failureCauses : ['']
+
+const endReasons: Readonly<Record<(typeof endStates)[number], readonly string[]>> = {
+  failed: failureReasons,
+  cancelled: cancelReasons,
+  delivered: [''],
+  expired: [''],
+  suppressed: [''],
+}
+
+/** Empty where no relay was used. */
+const relayOf = (outcome: DeliveryOutcome): string => ('relay' in outcome ? (outcome.relay ?? '') : '')
+
+const causeOf = (outcome: DeliveryOutcome): string =>
+  outcome.kind === 'deferred' || outcome.kind === 'failed' ? findCause(outcome.reply) : ''
+
+/** Without a relay nothing is delivered; at a relay nothing expires or is cancelled. */
+const attemptSeries = (relay: string) =>
+  [...(relay === '' ? ['expired', 'cancelled'] : ['delivered']), 'unattempted', 'deferred', 'failed'].flatMap(
+    (outcome) => causesOf(outcome).map((cause) => ({ outcome, relay, cause })),
+  )
+
+const metrics: Readonly<Record<string, Metric>> = {
+  postern_requests_total: metric({
+    help:
+      'Answers to requests of apps (source api) and auth servers; code is accepted, replayed or that of ' +
+      'the refusal',
+    series: requestSources.flatMap((source) => answers.map((answer) => ({ source, ...answer }))),
+    on: { request_answered: ({ source, status, code }, count) => count({ source, status, code }) },
+  }),
+  postern_request_duration_seconds: metric({
+    help: 'From the whole request of a POST /v1/email to its answer',
+    series: statuses.map((status) => ({ status })),
+    buckets: shortBuckets,
+    on: { request_answered: ({ status, tookMs }, count) => count({ status }, tookMs / 1000) },
+  }),
+  postern_emails_language_total: metric({
+    help:
+      'Accepted emails by the language that the request asked for; unknown if Postern has none of those, ' +
+      'none without one',
+    series: ['none', 'unknown'].map((language) => ({ language })),
+    on: {
+      request_answered: (event, count) => {
+        if (event.code === 'accepted') count({ language: event.language })
+      },
+    },
+  }),
+  postern_hosted_link_views_total: metric({
+    help: 'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
+    series: linkResults.map((result) => ({ result })),
+    on: { link_viewed: ({ result }, count) => count({ result }) },
+  }),
+  postern_console_sign_ins_total: metric({
+    help: 'Attempts to sign in to the console that succeeded or were refused',
+    series: signInMethods.flatMap((method) => signInResults.map((result) => ({ method, result }))),
+    on: { console_sign_in: ({ method, result }, count) => count({ method, result }) },
+  }),
+  postern_internal_errors_total: metric({
+    help: 'Errors that nobody expected; each has a line in the log',
+    on: { bug: (_, count) => count({}) },
+  }),
+  postern_attempts_total: metric({
+    help: 'Recorded outcomes of delivery attempts, unattempted included; cause of those deferred or failed',
+    series: attemptSeries(''),
+    relaySeries: attemptSeries,
+    on: {
+      attempt_recorded: ({ outcome }, count) =>
+        count({ outcome: outcome.kind, relay: relayOf(outcome), cause: causeOf(outcome) }),
+    },
+  }),
+  postern_attempt_duration_seconds: metric({
+    help: 'Duration of an attempt at a relay, with the wait for its rate',
+    relaySeries: (relay) => [{ relay }],
+    buckets: longBuckets,
+    on: {
+      attempt_recorded: ({ outcome, tookMs }, count) => {
+        const relay = relayOf(outcome)
+        if (relay !== '' && outcome.kind !== 'unattempted') count({ relay }, tookMs / 1000)
+      },
+    },
+  }),
+  postern_attempts_ambiguous_total: metric({
+    help: 'Attempts after which the relay may or may not have the message, so that it may arrive twice',
+    relaySeries: (relay) => [{ relay }],
+    on: {
+      attempt_recorded: ({ outcome }, count) => {
+        if (outcome.kind === 'deferred' && outcome.ambiguous) count({ relay: relayOf(outcome) })
+      },
+    },
+  }),
+  postern_emails_finished_total: metric({
+    help: 'Emails that ended in this process, by final state and reason; not those that a local command cancelled',
+    series: endStates.flatMap((state) => endReasons[state].map((reason) => ({ state, reason }))),
+    on: {
+      attempt_recorded: ({ outcome }, count) => {
+        if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') return
+        count({ state: outcome.kind, reason: 'reason' in outcome ? outcome.reason : '' })
+      },
+      emails_ended: ({ ended }, count) => {
+        for (const { state, reason } of ended) count({ state, reason: reason ?? '' })
+      },
+    },
+  }),
+  postern_accept_to_delivered_seconds: metric({
+    help: 'From acceptance to the 250 of the relay',
+    buckets: longBuckets,
+    on: {
+      attempt_recorded: ({ outcome, sinceAcceptedMs }, count) => {
+        if (outcome.kind === 'delivered') count({}, Math.max(0, sinceAcceptedMs) / 1000)
+      },
+    },
+  }),
+  postern_feedback_total: metric({
+    help: 'Reports about emails that were recorded, by the way they came, what they say, and the cause of a bounce',
+    series: feedbackSources.flatMap((source) =>
+      feedbackKinds.flatMap((kind) => causesOf(kind).map((cause) => ({ source, kind, cause }))),
+    ),
+    on: {
+      feedback_received: ({ source, finding, cause, result }, count) => {
+        if (result === 'recorded') count({ source, kind: finding, cause: cause ?? '' })
+      },
+    },
+  }),
+  postern_feedback_unmatched_total: metric({
+    help: 'Reports that name no email, or one without a record, or that came too late',
+    series: feedbackSources.map((source) => ({ source })),
+    on: {
+      feedback_received: ({ source, result }, count) => {
+        if (!['recorded', 'already', 'waiting'].includes(result)) count({ source })
+      },
+    },
+  }),
+  postern_feedback_refused_total: metric({
+    help: 'Calls to the feedback listener that did not prove themselves',
+    series: eventServices.map(({ name }) => ({ source: name })),
+    on: { provider_call_refused: ({ provider }, count) => count({ source: provider }) },
+  }),
+  postern_webhooks_total: metric({
+    help: 'Webhooks that were sent, failed (they are tried again), given up, or lost',
+    series: [...webhookOutcomes, 'lost'].map((result) => ({ result })),
+    on: {
+      webhook_tried: ({ outcome }, count) => count({ result: outcome }),
+      webhook_lost: (_, count) => count({ result: 'lost' }),
+    },
+  }),
+  postern_leases_lost_total: metric({
+    help: 'Leases that this process took back, from dead workers or lapsed',
+    on: { leases_taken_back: ({ lost }, count) => count({}, lost.length) },
+  }),
+  postern_claim_seconds: metric({
+    help: 'Duration of a claim of due mail',
+    buckets: shortBuckets,
+    on: { mail_claimed: ({ tookMs }, count) => count({}, tookMs / 1000) },
+  }),
+  postern_claimed_emails: metric({
+    help: 'Emails that a claim got',
+    buckets: sizeBuckets,
+    on: { mail_claimed: (event, count) => count({}, event.count) },
+  }),
+  postern_store_group_seconds: metric({
+    help: 'Duration of the transaction of one group of calls, commit included',
+    buckets: shortBuckets,
+    on: { group_written: ({ tookMs }, count) => count({}, tookMs / 1000) },
+  }),
+  postern_store_group_calls: metric({
+    help: 'Calls that shared one transaction',
+    buckets: sizeBuckets,
+    on: { group_written: ({ calls }, count) => count({}, calls) },
+  }),
+  postern_store_failures_total: metric({
+    help: 'Work that the store could not do: request, link, operation, page, or delivery (once for an outage)',
+    series: ['request', 'link', 'operation', 'page', 'delivery'].map((work) => ({ work })),
+    on: {
+      store_unavailable: ({ work }, count) => count({ work }),
+      store_write_failed: (_, count) => count({ work: 'delivery' }),
+    },
+  }),
 }
 
 export function addCounters(registry: Registry): Counters {
-  const make = newMakers(registry)
-  const all = { ...newRequestCounters(make), ...newDeliveryCounters(make), ...newStoreCounters(make) }
-  startRequests(all)
-  startDelivery(all)
-  startAttempts(all, '')
-  for (const work of failedWork) all.storeFailures.inc({ work }, 0)
-  return { observe: (event) => count(all, event), addRelay: (relay) => startAttempts(all, relay) }
-}
-
-type Makers = ReturnType<typeof newMakers>
-type Instruments = ReturnType<typeof newRequestCounters> &
-  ReturnType<typeof newDeliveryCounters> &
-  ReturnType<typeof newStoreCounters>
-
-const newMakers = (registry: Registry) => ({
-  counter: <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] }),
-  histogram: <Label extends string>(name: string, help: string, buckets: number[], ...labelNames: Label[]) =>
-    new Histogram({ name, help, buckets, labelNames, registers: [registry] }),
-})
-
-const newRequestCounters = ({ counter, histogram }: Makers) => ({
-  requests: counter(
-    'postern_requests_total',
-    'Answers to requests of apps (source api) and auth servers; code is accepted, replayed or that of the refusal',
-    'source',
-    'status',
-    'code',
-  ),
-  requestSeconds: histogram(
-    'postern_request_duration_seconds',
-    'From the whole request of a POST /v1/email to its answer',
-    shortBuckets,
-    'status',
-  ),
-  languages: counter(
-    'postern_emails_language_total',
-    'Accepted emails by the language that the request asked for; unknown if Postern has none of those, none without one',
-    'language',
-  ),
-  linkViews: counter(
-    'postern_hosted_link_views_total',
-    'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
-    'result',
-  ),
-  signIns: counter(
-    'postern_console_sign_ins_total',
-    'Attempts to sign in to the console that succeeded or were refused',
-    'method',
-    'result',
-  ),
-  errors: counter('postern_internal_errors_total', 'Errors that nobody expected; each has a line in the log'),
-})
-
-const newDeliveryCounters = ({ counter, histogram }: Makers) => ({
-  attempts: counter(
-    'postern_attempts_total',
-    'Recorded outcomes of delivery attempts, unattempted included; cause of those deferred or failed',
-    'outcome',
-    'relay',
-    'cause',
-  ),
-  attemptSeconds: histogram(
-    'postern_attempt_duration_seconds',
-    'Duration of an attempt at a relay, with the wait for its rate',
-    longBuckets,
-    'relay',
-  ),
-  ambiguous: counter(
-    'postern_attempts_ambiguous_total',
-    'Attempts after which the relay may or may not have the message, so that it may arrive twice',
-    'relay',
-  ),
-  ended: counter(
-    'postern_emails_finished_total',
-    'Emails that ended in this process, by final state and reason; not those that a local command cancelled',
-    'state',
-    'reason',
-  ),
-  latency: histogram(
-    'postern_accept_to_delivered_seconds',
-    'From acceptance to the 250 of the relay',
-    longBuckets,
-  ),
-  feedback: counter(
-    'postern_feedback_total',
-    'Reports about emails that were recorded, by the way they came, what they say, and the cause of a bounce',
-    'source',
-    'kind',
-    'cause',
-  ),
-  feedbackUnmatched: counter(
-    'postern_feedback_unmatched_total',
-    'Reports that name no email, or one without a record, or that came too late',
-    'source',
-  ),
-  callsRefused: counter(
-    'postern_feedback_refused_total',
-    'Calls to the feedback listener that did not prove themselves',
-    'source',
-  ),
-  webhooks: counter(
-    'postern_webhooks_total',
-    'Webhooks that were sent, failed (they are tried again), given up, or lost',
-    'result',
-  ),
-  lostLeases: counter(
-    'postern_leases_lost_total',
-    'Leases that this process took back, from dead workers or lapsed',
-  ),
-})
-
-const newStoreCounters = ({ counter, histogram }: Makers) => ({
-  claimSeconds: histogram('postern_claim_seconds', 'Duration of a claim of due mail', shortBuckets),
-  claimedEmails: histogram('postern_claimed_emails', 'Emails that a claim got', sizeBuckets),
-  groupSeconds: histogram(
-    'postern_store_group_seconds',
-    'Duration of the transaction of one group of calls, commit included',
-    shortBuckets,
-  ),
-  groupCalls: histogram('postern_store_group_calls', 'Calls that shared one transaction', sizeBuckets),
-  storeFailures: counter(
-    'postern_store_failures_total',
-    'Work that the store could not do: request, link, operation, page, or delivery (once for an outage)',
-    'work',
-  ),
-})
-
-const failedWork = ['request', 'link', 'operation', 'page', 'delivery']
-
-function startRequests({ languages, requests, requestSeconds, linkViews, signIns }: Instruments): void {
-  for (const language of ['none', 'unknown']) languages.inc({ language }, 0)
-  for (const source of requestSources) {
-    for (const code of ['accepted', 'replayed']) requests.inc({ source, status: 202, code }, 0)
-    for (const [code, { status }] of Object.entries(refusals)) requests.inc({ source, status, code }, 0)
-  }
-  for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
-    requestSeconds.zero({ status })
-  for (const result of linkResults) linkViews.inc({ result }, 0)
-  for (const method of signInMethods) for (const result of signInResults) signIns.inc({ method, result }, 0)
-}
-
-function startDelivery(all: Instruments): void {
-  const { callsRefused, ended, feedback, feedbackUnmatched, webhooks } = all
-  for (const { name: source } of eventServices) callsRefused.inc({ source }, 0)
-  for (const result of [...webhookOutcomes, 'lost']) webhooks.inc({ result }, 0)
-  for (const source of feedbackSources) {
-    feedbackUnmatched.inc({ source }, 0)
-    for (const kind of feedbackKinds)
-      for (const cause of kind === 'bounced' ? failureCauses : ['']) feedback.inc({ source, kind, cause }, 0)
-  }
-  const reasons = {
-    failed: failureReasons,
-    cancelled: cancelReasons,
-    delivered: [''],
-    expired: [''],
-    suppressed: [''],
-  }
-  for (const state of endStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
-}
-
-/** `relay` is empty when none was used; such an attempt never ends as `delivered`. */
-function startAttempts({ attempts, attemptSeconds, ambiguous }: Instruments, relay: string): void {
-  for (const outcome of relay === '' ? ['expired', 'cancelled', 'unattempted'] : ['delivered', 'unattempted'])
-    attempts.inc({ outcome, relay, cause: '' }, 0)
-  for (const outcome of ['deferred', 'failed'])
-    for (const cause of failureCauses) attempts.inc({ outcome, relay, cause }, 0)
-  if (relay === '') return
-  attemptSeconds.zero({ relay })
-  ambiguous.inc({ relay }, 0)
-}
-
-function count(all: Instruments, event: PosternEvent): void {
-  switch (event.kind) {
-    case 'request_answered':
-      all.requests.inc({ source: event.source, status: event.status, code: event.code })
-      all.requestSeconds.observe({ status: event.status }, event.tookMs / 1000)
-      if (event.code === 'accepted') all.languages.inc({ language: event.language })
-      return
-    case 'attempt_recorded':
-      countAttempt(all, event)
-      return
-    case 'emails_ended':
-      for (const { state, reason } of event.ended) all.ended.inc({ state, reason: reason ?? '' })
-      return
-    case 'feedback_received':
-      if (event.result === 'recorded')
-        all.feedback.inc({ source: event.source, kind: event.finding, cause: event.cause ?? '' })
-      else if (event.result !== 'already' && event.result !== 'waiting')
-        all.feedbackUnmatched.inc({ source: event.source })
-      return
-    case 'provider_call_refused':
-      all.callsRefused.inc({ source: event.provider })
-      return
-    case 'webhook_tried':
-      all.webhooks.inc({ result: event.outcome })
-      return
-    case 'webhook_lost':
-      all.webhooks.inc({ result: 'lost' })
-      return
-    case 'leases_taken_back':
-      all.lostLeases.inc(event.lost.length)
-      return
-    case 'mail_claimed':
-      all.claimSeconds.observe(event.tookMs / 1000)
-      all.claimedEmails.observe(event.count)
-      return
-    case 'group_written':
-      all.groupSeconds.observe(event.tookMs / 1000)
-      all.groupCalls.observe(event.calls)
-      return
-    case 'store_unavailable':
-      all.storeFailures.inc({ work: event.work })
-      return
-    case 'store_write_failed':
-      all.storeFailures.inc({ work: 'delivery' })
-      return
-    case 'console_sign_in':
-      all.signIns.inc({ method: event.method, result: event.result })
-      return
-    case 'link_viewed':
-      all.linkViews.inc({ result: event.result })
-      return
-    case 'bug':
-      all.errors.inc()
-      return
-    default:
+  const made = Object.entries(metrics).map(([name, make]) => make(name, registry))
+  return {
+    observe: (event) => {
+      for (const { observe } of made) observe(event)
+    },
+    addRelay: (relay) => {
+      for (const { addRelay } of made) addRelay(relay)
+    },
   }
 }
-
-function countAttempt(all: Instruments, { outcome, sinceAcceptedMs, tookMs }: AttemptRecorded): void {
-  const relay = 'relay' in outcome ? (outcome.relay ?? '') : ''
-  all.attempts.inc({ outcome: outcome.kind, relay, cause: causeLabel(outcome) })
-  if (relay !== '' && outcome.kind !== 'unattempted') all.attemptSeconds.observe({ relay }, tookMs / 1000)
-  if (outcome.kind === 'deferred' && outcome.ambiguous) all.ambiguous.inc({ relay })
-  if (outcome.kind === 'delivered') all.latency.observe(Math.max(0, sinceAcceptedMs) / 1000)
-  if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') return
-  all.ended.inc({ state: outcome.kind, reason: 'reason' in outcome ? outcome.reason : '' })
-}
-
-const causeLabel = (outcome: DeliveryOutcome): string =>
-  outcome.kind === 'deferred' || outcome.kind === 'failed' ? findCause(outcome.reply) : ''
