@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Setting, settings } from '../src/config/settings.ts'
+import { newMetrics } from '../src/observe/metrics.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
 
 type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
@@ -11,10 +12,12 @@ type DocumentTable = { readonly name: string; readonly file: string; readonly re
 const tables: readonly DocumentTable[] = [
   { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
   { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
+  { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
 ]
 
 function renderTable(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+  const lines = [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
+  return lines.join('\n').replaceAll('|  |', '| |')
 }
 
 const code = (text: string): string => `\`${text}\``
@@ -37,6 +40,19 @@ function describeDefault({ absent = 'none', default: value }: Setting): string {
       ? ''
       : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
   return `${serve === undefined ? absent : code(serve)}${others}`
+}
+
+function renderMetrics(): string {
+  const store = { now: () => 0, measureQueue: () => Promise.reject(new Error('not asked')) }
+  const facts = { store, engine: 'sqlite', queueMax: 0, version: '', linesLost: () => 0 } as const
+  const metrics = newMetrics(facts).registry.getMetricsAsArray()
+  const rows = metrics
+    .filter(({ name }) => name.startsWith('postern_'))
+    .map(({ help, name, type, ...more }) => {
+      const { labelNames } = more as unknown as { readonly labelNames: readonly string[] }
+      return [code(name), `${type}`, labelNames.map(code).join(', '), help]
+    })
+  return renderTable(['metric', 'type', 'labels', 'meaning'], rows)
 }
 
 /** The path of each document with tables, and its text with the tables as the code has them. */

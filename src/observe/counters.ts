@@ -115,7 +115,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     on: { request_answered: ({ source, status, code }, count) => count({ source, status, code }) },
   }),
   postern_request_duration_seconds: metric({
-    help: 'From the whole request of a POST /v1/email to its answer',
+    help: 'From the complete request of a POST /v1/email to its answer',
     series: statuses.map((status) => ({ status })),
     buckets: shortBuckets,
     on: { request_answered: ({ status, tookMs }, count) => count({ status }, tookMs / 1000) },
@@ -132,7 +132,9 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_hosted_link_views_total: metric({
-    help: 'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
+    help:
+      'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown. Link ' +
+      'scanners open links too, but only people press the button',
     series: linkResults.map((result) => ({ result })),
     on: { link_viewed: ({ result }, count) => count({ result }) },
   }),
@@ -142,11 +144,13 @@ const metrics: Readonly<Record<string, Metric>> = {
     on: { console_sign_in: ({ method, result }, count) => count({ method, result }) },
   }),
   postern_internal_errors_total: metric({
-    help: 'Errors that nobody expected; each has a line in the log',
+    help: 'Unexpected errors (bugs); each has a line in the log',
     on: { bug: (_, count) => count({}) },
   }),
   postern_attempts_total: metric({
-    help: 'Recorded outcomes of delivery attempts, unattempted included; cause of those deferred or failed',
+    help:
+      'Recorded outcomes of delivery attempts, unattempted included (no relay was available); the cause of ' +
+      'those deferred or failed (unknown for mail APIs)',
     series: attemptSeries(''),
     relaySeries: attemptSeries,
     on: {
@@ -175,7 +179,9 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_emails_finished_total: metric({
-    help: 'Emails that ended in this process, by final state and reason; not those that a local command cancelled',
+    help:
+      'Emails by final state and reason, counted by the process that ended them; not those that a command on ' +
+      'the server cancelled',
     series: endStates.flatMap((state) => endReasons[state].map((reason) => ({ state, reason }))),
     on: {
       attempt_recorded: ({ outcome }, count) => {
@@ -188,7 +194,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_accept_to_delivered_seconds: metric({
-    help: 'From acceptance to the 250 of the relay',
+    help: 'From acceptance to the 250 of the relay, or to the answer of a mail API that accepts the email',
     buckets: longBuckets,
     on: {
       attempt_recorded: ({ outcome, sinceAcceptedMs }, count) => {
@@ -197,7 +203,9 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_feedback_total: metric({
-    help: 'Reports about emails that were recorded, by the way they came, what they say, and the cause of a bounce',
+    help:
+      'Recorded reports about emails: their source (mail, read, or a provider), what they say ' +
+      `(${feedbackKinds.join(', ')}), and the cause of a bounce`,
     series: feedbackSources.flatMap((source) =>
       feedbackKinds.flatMap((kind) => causesOf(kind).map((cause) => ({ source, kind, cause }))),
     ),
@@ -217,12 +225,14 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_feedback_refused_total: metric({
-    help: 'Calls to the feedback listener that did not prove themselves',
+    help: 'Calls to the feedback listener that did not prove themselves; the log has a line for each',
     series: eventServices.map(({ name }) => ({ source: name })),
     on: { provider_call_refused: ({ provider }, count) => count({ source: provider }) },
   }),
   postern_webhooks_total: metric({
-    help: 'Webhooks that were sent, failed (they are tried again), given up, or lost',
+    help:
+      'Webhooks to apps: sent, failed (they are tried again), given up, or lost because too many wait or the ' +
+      'store failed',
     series: [...webhookOutcomes, 'lost'].map((result) => ({ result })),
     on: {
       webhook_tried: ({ outcome }, count) => count({ result: outcome }),
@@ -230,7 +240,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     },
   }),
   postern_leases_lost_total: metric({
-    help: 'Leases that this process took back, from dead workers or lapsed',
+    help: 'Leases that this process took back, because a worker died or hung; the email may arrive twice',
     on: { leases_taken_back: ({ lost }, count) => count({}, lost.length) },
   }),
   postern_claim_seconds: metric({
@@ -244,12 +254,12 @@ const metrics: Readonly<Record<string, Metric>> = {
     on: { mail_claimed: (event, count) => count({}, event.count) },
   }),
   postern_store_group_seconds: metric({
-    help: 'Duration of the transaction of one group of calls, commit included',
+    help: 'Duration of the transaction that requests and outcomes share, commit included',
     buckets: shortBuckets,
     on: { group_written: ({ tookMs }, count) => count({}, tookMs / 1000) },
   }),
   postern_store_group_calls: metric({
-    help: 'Calls that shared one transaction',
+    help: 'Requests and outcomes that shared one transaction',
     buckets: sizeBuckets,
     on: { group_written: ({ calls }, count) => count({}, calls) },
   }),

@@ -22,12 +22,12 @@ export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly 
   const registers = [registry]
   const queueMax = {
     name: 'postern_queue_max',
-    help: 'Requests are refused with 503 when the queue is this deep',
+    help: 'At this depth of the queue, requests are answered 503',
   }
   new Gauge({ ...queueMax, registers }).set(deps.queueMax)
   new Counter({
     name: 'postern_log_lines_lost_total',
-    help: 'Log lines that were lost because standard output could not be written',
+    help: 'Log lines lost because standard output could not be written',
     registers,
     collect() {
       this.reset()
@@ -61,23 +61,25 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
   add('postern_queue_depth', 'Emails queued, deferred or being sent', ({ depth }) => depth)
   add(
     'postern_queue_oldest_age_seconds',
-    'Age of the oldest email queued, deferred or being sent',
+    'Age of the oldest email queued, deferred or being sent. Not for alerts: a greylisted email waits ' +
+      'minutes on purpose',
     ({ oldestAcceptedAt }) => secondsSince(oldestAcceptedAt),
   )
   add(
     'postern_queue_lateness_seconds',
-    'How long the next email of the app that waits longest has wanted an attempt; held and deferred mail does not count',
+    'How long the next email of the app that waits longest has been due. Held mail, and mail that a relay ' +
+      'deferred, is not late',
     ({ late }) => Math.max(0, ...late.map(({ since }) => secondsSince(since))),
   )
   if (engine === 'sqlite')
     add(
       'postern_store_disk_free_bytes',
-      "Free bytes on the database's disk",
+      "Free bytes on the database's disk, with SQLite",
       (measures) => measures.diskFreeBytes ?? Number.NaN,
     )
   new Gauge({
     name: 'postern_queue_emails',
-    help: 'The same emails by state; held: their app is disabled or suspended',
+    help: 'Emails by state: queued, sending, deferred, or held (their app is disabled or suspended)',
     labelNames: ['state'],
     registers: [registry],
     async collect() {
@@ -108,7 +110,7 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
   const registers = [registry]
   new Gauge({
     name: 'postern_relay_available',
-    help: '0 while the breaker of a relay is open',
+    help: '0 while the breaker of the relay is open: it is down, refuses the account, gets no token, or asked for time',
     labelNames: ['relay'],
     registers,
     collect() {
@@ -117,7 +119,9 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
   })
   new Gauge({
     name: 'postern_relay_connections',
-    help: 'Connections of a relay: being opened, open, of these busy, how many it allows now, and the configured maximum',
+    help:
+      'Connections of a relay: connecting, open, of these busy, allowed (fewer if the relay asks for it), ' +
+      'and max',
     labelNames: ['relay', 'state'],
     registers,
     collect() {

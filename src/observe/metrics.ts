@@ -26,8 +26,8 @@ export function newMetrics(deps: GaugeDeps): Metrics {
   collectDefaultMetrics({ register: registry })
   for (const name of misnamed) registry.removeSingleMetric(name)
   const relays: MeasuredRelay[] = []
-  addGauges(registry, deps, relays)
   const counters = addCounters(registry)
+  addGauges(registry, deps, relays)
   return {
     registry,
     observe: counters.observe,
