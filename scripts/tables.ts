@@ -5,6 +5,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Setting, settings } from '../src/config/settings.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
+import { readLanguageFile } from '../src/templates/locales/language-files.ts'
+import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
 
 type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
@@ -12,6 +14,7 @@ type DocumentTable = { readonly name: string; readonly file: string; readonly re
 const tables: readonly DocumentTable[] = [
   { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
   { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
+  { name: 'languages', file: 'docs/languages.md', render: renderLanguages },
   { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
 ]
 
@@ -40,6 +43,14 @@ function describeDefault({ absent = 'none', default: value }: Setting): string {
       ? ''
       : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
   return `${serve === undefined ? absent : code(serve)}${others}`
+}
+
+function renderLanguages(): string {
+  const rows = languageTags.map((tag) => {
+    const { direction, readBy } = readLanguageFile(tag).language
+    return [code(tag), nameLanguage(tag), direction, readBy.join(', ') || 'nobody yet']
+  })
+  return renderTable(['tag', 'language', 'direction', 'read by native speakers'], rows)
 }
 
 function renderMetrics(): string {
