@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Setting, settings } from '../src/config/settings.ts'
+import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
 import { readLanguageFile } from '../src/templates/locales/language-files.ts'
 import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
@@ -14,6 +15,7 @@ type DocumentTable = { readonly name: string; readonly file: string; readonly re
 const tables: readonly DocumentTable[] = [
   { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
   { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
+  { name: 'errors', file: 'docs/api.md', render: renderErrors },
   { name: 'languages', file: 'docs/languages.md', render: renderLanguages },
   { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
 ]
@@ -43,6 +45,25 @@ function describeDefault({ absent = 'none', default: value }: Setting): string {
       ? ''
       : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
   return `${serve === undefined ? absent : code(serve)}${others}`
+}
+
+/** Refusals of calls of auth servers alone; docs/hooks.md has them. */
+export const hookRefusals: readonly string[] = ['notice_not_sent', 'unsupported_email']
+
+/** The advice to a caller, by the status of the answer. */
+const remedies: Readonly<Record<number, string>> = {
+  400: 'fix what `issues` lists; do not retry',
+  401: 'compare the key with those that `postern key list APP` shows',
+  403: 'allow it with the command that the message names, or fix the link',
+  429: 'wait `Retry-After` seconds',
+  503: 'retry after `Retry-After` seconds, with the same `Idempotency-Key`',
+}
+
+function renderErrors(): string {
+  const rows = Object.entries(refusals)
+    .filter(([name]) => !hookRefusals.includes(name))
+    .map(([name, { message, status }]) => [`${status}`, code(name), message, remedies[status] ?? ''])
+  return renderTable(['status', '`code`', 'message', 'what to do'], rows)
 }
 
 function renderLanguages(): string {
