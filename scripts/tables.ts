@@ -2,7 +2,8 @@
  * `npm run tables`: writes the tables of the documents that follow from the code, each between
  * `<!-- table: NAME -->` and `<!-- end -->`. `test/tidy.test.ts` fails if one of them is out of date.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { type Setting, settings } from '../src/config/settings.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
@@ -13,6 +14,7 @@ import { renderRolesTable } from '../test/support/roles-table.ts'
 type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
 
 const tables: readonly DocumentTable[] = [
+  { name: 'features', file: 'ARCHITECTURE.md', render: renderFeatures },
   { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
   { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
   { name: 'errors', file: 'docs/api.md', render: renderErrors },
@@ -26,6 +28,31 @@ function renderTable(heads: readonly string[], rows: readonly (readonly string[]
 }
 
 const code = (text: string): string => `\`${text}\``
+
+/** The words of each feature in the names of files and folders. */
+const features = {
+  'auth servers': /hooks?/,
+  'domains, DKIM': /(?<!^)domains?|dkim|dmarc|spf|signing-keys?|signers|sign-message/,
+  'hosted links': /hosted|sealed-link|web\/links/,
+  languages: /languages?|locales?/,
+  'reports about emails': /feedback|bounces?|reports?/,
+  'sign-in, people': /sign-in|oidc|people|person|account|guard|operators\/session/,
+  suppressions: /suppress(?:ions?)?|strikes/,
+  'webhooks to apps': /webhooks?/,
+}
+
+function renderFeatures(): string {
+  const files = globSync('**/*.{ts,sql}', { cwd: fileURLToPath(toUrl('src')) })
+    .filter((file) => !file.includes('.test.'))
+    .sort()
+  const rows = Object.entries(features).map(([feature, words]) => {
+    // The path up to the first folder or file that has such a word in its name.
+    const place = new RegExp(`^.*?(?<![a-z])(?:${words.source})(?![a-z])[^/]*(?:/|$)`)
+    const places = files.flatMap((file) => place.exec(file)?.[0] ?? [])
+    return [feature, [...new Set(places)].map(code).join(', ')]
+  })
+  return renderTable(['feature', 'folders and files of `src/`'], rows)
+}
 
 function renderSettings(): string {
   const rows = Object.entries<Setting>(settings).map(([name, setting]) => [
