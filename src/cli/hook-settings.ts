@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { describeDuration } from '../domain/duration.ts'
-import type { HookSettings, HookSystemName } from '../domain/hooks/hook-settings.ts'
+import type { HookSettings } from '../domain/hooks/hook-settings.ts'
 import type { SystemSettings } from '../domain/hooks/hook-system.ts'
 import { collect } from './command.ts'
 import { UsageError } from './output.ts'
@@ -66,14 +66,14 @@ function parseKind(option: string, given: string) {
 }
 
 function changeHook(hooks: HookSettings, { system, setting, kind, text }: HookChange): HookSettings {
-  const own: Readonly<Record<string, unknown>> = hooks[system as HookSystemName] ?? {}
+  const own: Readonly<Record<string, unknown>> = hooks[system] ?? {}
   const value = setting === 'lifeSeconds' && text !== '' ? Number(text) : text
   const next = kind === null ? value : withValue((own[setting] ?? {}) as object, kind, value)
-  return withValue(hooks, system, withValue(own, setting, next))
+  return withValue(hooks, system, withValue(own, setting, next)) as HookSettings
 }
 
 /** Without what is empty. */
-const withValue = (values: object, name: string, value: unknown): object =>
+const withValue = (values: object, name: string, value: unknown): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries({ ...values, [name]: value }).filter(([, each]) => !isEmpty(each)))
 
 const isEmpty = (value: unknown): boolean =>

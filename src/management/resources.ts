@@ -6,7 +6,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
-import { hookSystemNames } from '../domain/hooks/hook-settings.ts'
+import { hookSystemNames } from '../domain/hooks/systems.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
 import { isAlive, type NodeRecord, nodeFaults, nodeSilentMs } from '../domain/operator/node.ts'

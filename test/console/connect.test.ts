@@ -1,11 +1,10 @@
 /** Auth servers, connected from an app that has nothing, by keyboard, to the first email in the inbox. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newHands } from '../support/hands.ts'
-import { sign } from '../support/hooks.ts'
+import { hookNames, sign } from '../support/hooks.ts'
 import { chromium, lacking } from '../support/installed.ts'
 import { newSender, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
@@ -22,7 +21,7 @@ const kinds = {
   logto: 'SignIn',
 } as const
 
-for (const name of hookSystemNames)
+for (const name of hookNames)
   test(`${name}: secret, settings, check, and its first call is an email`, { skip }, async (t) => {
     const slug = `new-${name}`
     const allowedUrls = ['https://app.acme.test', 'https://auth.example.com', 'https://id.example.com']

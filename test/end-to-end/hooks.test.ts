@@ -1,10 +1,9 @@
 /** Mail of auth servers, from their calls to the inbox. */
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
-import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem, systems } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, serveAcme } from '../support/cli.ts'
-import { sign, startHooks } from '../support/hooks.ts'
+import { type HookName, hookNames, sign, startHooks } from '../support/hooks.ts'
 import { press } from '../support/hosted-links.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { listEmails, operator } from '../support/operator.ts'
@@ -61,12 +60,13 @@ const unlike = (sample: object, name: string): object =>
   ) as object
 
 for (const system of systems) {
-  const { secret } = secrets[system.name]
+  const server = system.name as HookName
+  const { secret } = secrets[server]
   for (const [kind, about] of Object.entries(system.kinds))
     test(`${system.title}: ${kind} becomes ${about === 'notice' ? 'nothing' : about.type}`, async () => {
       const name = `${system.name}-${kind.replaceAll(/\W|_/g, '').toLowerCase()}`.slice(0, 40)
       const before = await count()
-      const answer = await call(system.name, secret, unlike(system.sample(kind), name))
+      const answer = await call(server, secret, unlike(system.sample(kind), name))
       assert.equal(answer.status, 200, answer.text)
       assert.equal(answer.text, '{}')
       if (about === 'notice') return assert.equal(await count(), before)
@@ -80,34 +80,35 @@ test('who does not prove it is refused by one answer, whatever is wrong, and not
   const other = await newApp('other')
   const foreign = Object.fromEntries(
     await Promise.all(
-      hookSystemNames.map(async (name) => [name, (await connect(name, other.app)).secret] as const),
+      hookNames.map(async (name) => [name, (await connect(name, other.app)).secret] as const),
     ),
   )
   const before = JSON.stringify(await service.store.readUsage(service.app.id))
   for (const system of systems) {
     const kind = Object.keys(system.kinds)[0] ?? ''
     const body = JSON.stringify(unlike(system.sample(kind), 'stranger'))
-    const { secret } = secrets[system.name]
+    const server = system.name as HookName
+    const { secret } = secrets[server]
     const path = `/${system.name}/acme`
     const now = service.store.now()
     const strangers = [
       await postRaw(path, body, {}),
-      await postRaw(path, body, sign(system.name, foreign[system.name] ?? '', body, now)),
-      await postRaw('/logto/nobody', body, sign(system.name, secret, body, now)),
+      await postRaw(path, body, sign(server, foreign[system.name] ?? '', body, now)),
+      await postRaw('/logto/nobody', body, sign(server, secret, body, now)),
       await postRaw(path, body, { authorization: `Bearer ${service.key}` }),
-      await postRaw(`/${system.name}/other`, body, sign(system.name, secret, body, now)),
+      await postRaw(`/${system.name}/other`, body, sign(server, secret, body, now)),
       await postRaw(
         `/${system.name === 'logto' ? 'kratos' : 'logto'}/acme`,
         body,
-        sign(system.name, secret, body, now),
+        sign(server, secret, body, now),
       ),
     ]
     if (system.auth.kind === 'signed') {
-      const signed = sign(system.name, secret, body, now)
+      const signed = sign(server, secret, body, now)
       strangers.push(
         await postRaw(path, `${body} `, signed),
-        await postRaw(path, body, sign(system.name, secret, body, now - 310_000)),
-        await postRaw(path, body, sign(system.name, secret, body, now + 310_000)),
+        await postRaw(path, body, sign(server, secret, body, now - 310_000)),
+        await postRaw(path, body, sign(server, secret, body, now + 310_000)),
       )
     }
     for (const { status, text } of strangers) {
@@ -211,7 +212,7 @@ test('a refusal is answered as the system reads it, and its record says what to 
   const bare = await newApp('bare', { ...testSettings, hooks: {} })
   const refusals = async () =>
     (await service.store.listRefusals(bare.app.id)).map(({ code, issues }) => `${code} ${issues}`)
-  const send = async (name: (typeof hookSystemNames)[number], body: object) => {
+  const send = async (name: HookName, body: object) => {
     const { secret } = await connect(name, bare.app)
     return eventually(async () => {
       const answer = await call(name, secret, body, 'bare')

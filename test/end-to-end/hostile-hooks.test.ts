@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import type { HookSystem } from '../../src/domain/hooks/hook-system.ts'
 import { systems } from '../../src/domain/hooks/systems.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
-import { sign, startHooks } from '../support/hooks.ts'
+import { type HookName, sign, startHooks } from '../support/hooks.ts'
 import { countStatuses, spoilJson } from '../support/hostile-json.ts'
 
 const bodiesPerSystem = Number(process.env.POSTERN_FUZZ ?? 2000)
@@ -29,11 +29,12 @@ function spoil(system: HookSystem, random: Random): string {
 
 for (const [n, system] of systems.entries())
   test(`${system.title}: ${bodiesPerSystem} hostile bodies, and no answer of 500`, async (t) => {
-    const { secret } = await connect(system.name)
+    const server = system.name as HookName
+    const { secret } = await connect(server)
     const random = randomFrom(n + 1)
     const bodies = Array.from({ length: bodiesPerSystem }, () => spoil(system, random))
     const statuses = await countStatuses(bodies, async (body) => {
-      const headers = sign(system.name, secret, body, service.store.now())
+      const headers = sign(server, secret, body, service.store.now())
       const { status, json } = await postRaw(`/${system.name}/acme`, body, headers)
       assert.ok(status === 200 || (status >= 400 && status < 500 && status !== 401), `${status} ${body}`)
       assert.equal(typeof json, 'object')

@@ -7,11 +7,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
 import { attachSdk } from '../support/collector.ts'
-import { sign } from '../support/hooks.ts'
+import { type HookName, sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
 import { type Caller, newSecrets, readPayload, signCall, writeKeys } from '../support/provider-calls.ts'
 import { newReader, type Reader } from '../support/reader.ts'
@@ -168,7 +167,7 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   await posternJson(server.env, ['hook', 'connect', 'acme', 'zitadel'], { input: signing })
   const call = async (path: string, body: object, key: string) => {
     const text = JSON.stringify(body)
-    const system = path.split('/', 1)[0] as HookSystemName
+    const system = path.split('/', 1)[0] as HookName
     const headers = sign(system, key, text, Date.now())
     const answer = await fetch(`${server.hooks}/${path}`, { method: 'POST', headers, body: text })
     return { status: answer.status, text: await answer.text() }

@@ -3,7 +3,6 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { hashDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
-import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { sealHookSecret } from '../../src/store/crypto/hook-secret.ts'
 import { operator } from './operator.ts'
@@ -32,7 +31,11 @@ const newForeignSecret = (): string => randomBytes(24).toString('base64url')
 export type Headers = Record<string, string>
 
 /** The headers by which a system proves a body. */
-export function sign(system: HookSystemName, secret: string, body: string, atMs: number): Headers {
+/** The auth servers that tests play. */
+export const hookNames = ['supabase', 'kratos', 'zitadel', 'logto'] as const
+export type HookName = (typeof hookNames)[number]
+
+export function sign(system: HookName, secret: string, body: string, atMs: number): Headers {
   const json = { 'content-type': 'application/json' }
   switch (system) {
     case 'supabase': {
@@ -64,7 +67,7 @@ export async function startHooks(scope: Scope, options: TestOptions = {}) {
   const { ring } = service.config
 
   /** The secret of a system for an app, as the system holds it. */
-  async function connect(system: HookSystemName, app = service.app) {
+  async function connect(system: HookName, app = service.app) {
     const key = newHookSecret()
     const hash = hashDeliveryKey(key)
     const { auth } = findSystem(system) ?? {}
@@ -95,7 +98,7 @@ export async function startHooks(scope: Scope, options: TestOptions = {}) {
   }
 
   /** A call as the system makes it. */
-  const call = (system: HookSystemName, secret: string, body: object, slug = 'acme') => {
+  const call = (system: HookName, secret: string, body: object, slug = 'acme') => {
     const text = JSON.stringify(body)
     return postRaw(`/${system}/${slug}`, text, sign(system, secret, text, service.store.now()))
   }

@@ -3,9 +3,11 @@
  * `app create` and `app update`, the label of a form and the name in the audit derive from here
  * (`settings.ts`). Rules that need more than one value are in `check-settings.ts`.
  */
+
 import { deceptive, isDeceptive } from '../controls.ts'
 import { counted } from '../counts.ts'
-import { type HookSettings, hookSystemNames } from '../hooks/hook-settings.ts'
+import type { HookSettings } from '../hooks/hook-settings.ts'
+import { hookSystemNames } from '../hooks/systems.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { hostedLinkModes } from './hosted-link.ts'

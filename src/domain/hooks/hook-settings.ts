@@ -1,9 +1,9 @@
 /** The settings of an app for the auth servers that post to it. */
-export const hookSystemNames = ['supabase', 'kratos', 'zitadel', 'logto'] as const
-export type HookSystemName = (typeof hookSystemNames)[number]
+/** The name of an auth server in `systems.ts`. */
+export type HookSystemName = string
 
 export type HookSettings = {
-  readonly [System in HookSystemName]?: {
+  readonly [system: HookSystemName]: {
     /** Where the system's own links lead, if its messages do not say it. */
     readonly verifyUrl?: string
     /** Pages of the app by the kind of a message; `default` for the others. */

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { emailTypes } from '../request/email-kinds.ts'
-import { hookSystemNames } from './hook-settings.ts'
 import type { HookKind, HookResult, HookSystem } from './hook-system.ts'
-import { findSystem, systems } from './systems.ts'
+import { findSystem, hookSystemNames, systems } from './systems.ts'
 
 test('a system is found by its name alone', () => {
   assert.deepEqual(

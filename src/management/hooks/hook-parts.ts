@@ -1,9 +1,9 @@
 /** The parts of answers about hooks. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
-import { hookSystemNames, unknownHooksUrl } from '../../domain/hooks/hook-settings.ts'
+import { unknownHooksUrl } from '../../domain/hooks/hook-settings.ts'
 import type { HookSystem } from '../../domain/hooks/hook-system.ts'
-import { findSystem, systems } from '../../domain/hooks/systems.ts'
+import { findSystem, hookSystemNames, systems } from '../../domain/hooks/systems.ts'
 import { fail, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
