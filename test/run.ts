@@ -46,12 +46,9 @@ const suites: Readonly<Record<string, Suite>> = {
   faults: { title: 'Faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 900_000, concurrency: 1 },
 }
 
-const [names, options] = Map.groupBy(process.argv.slice(2), (argument) => argument in suites)
-  .entries()
-  .reduce<[string[], string[]]>(
-    ([known, others], [isName, all]) => (isName ? [all, others] : [known, all]),
-    [[], []],
-  )
+const given = process.argv.slice(2)
+const names = given.filter((argument) => argument in suites)
+const options = given.filter((argument) => !(argument in suites))
 
 function run(name: string): { readonly line: string; readonly isGreen: boolean } {
   const { buildsClient, concurrency, files, isPostgres, timeoutMs, title } = suites[name] as Suite
@@ -102,6 +99,10 @@ function describe(title: string, summary: Summary | null): string {
   return `${title}: ${passed} passed, ${failed} failed${reasons.join('')}`
 }
 
+if (names.length === 0) {
+  console.error(`Name at least one suite: ${Object.keys(suites).join(', ')}.`)
+  process.exit(2)
+}
 const ran = names.map(run)
 console.log(`\n${ran.map(({ line }) => line).join('\n')}`)
-process.exitCode = ran.length > 0 && ran.every(({ isGreen }) => isGreen) ? 0 : 1
+process.exitCode = ran.every(({ isGreen }) => isGreen) ? 0 : 1
