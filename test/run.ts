@@ -2,8 +2,9 @@
  * `node test/run.ts SUITE… [options of node --test]`: runs suites one after the other, and says at the end
  * what ran on which engine. `npm test` runs the two quick ones, `sqlite` and `postgres`.
  */
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -50,15 +51,30 @@ const given = process.argv.slice(2)
 const names = given.filter((argument) => argument in suites)
 const options = given.filter((argument) => !(argument in suites))
 
-function run(name: string): { readonly line: string; readonly isGreen: boolean } {
+let running: ChildProcess | null = null
+let stopped: NodeJS.Signals | null = null
+// A terminal sends Ctrl-C to the tests as well. A second one ends this process at once.
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    stopped = signal
+    if (signal === 'SIGTERM') running?.kill(signal)
+  })
+
+/** Whether a program ends with 0. */
+async function execute(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  running = spawn(program, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } })
+  const [status] = await once(running, 'exit')
+  return status === 0
+}
+
+async function run(name: string): Promise<{ readonly line: string; readonly isGreen: boolean }> {
   const { buildsClient, concurrency, files, isPostgres, timeoutMs, title } = suites[name] as Suite
+  if (buildsClient && !(await execute('npm', ['run', 'build', '--workspace', 'client'])))
+    return { line: `${title}: the client was not built`, isGreen: false }
   const folder = mkdtempSync(join(tmpdir(), 'postern-run-'))
   const summaryFile = join(folder, 'summary.json')
-  if (buildsClient) {
-    const built = spawnSync('npm', ['run', 'build', '--workspace', 'client'], { cwd: root, stdio: 'inherit' })
-    if (built.status !== 0) return { line: `${title}: the client was not built`, isGreen: false }
-  }
-  const { status, signal } = spawnSync(
+  writeFileSync(summaryFile, '')
+  const isGreen = await execute(
     process.execPath,
     [
       ...['--test', `--test-timeout=${timeoutMs}`, `--test-concurrency=${concurrency}`],
@@ -69,40 +85,31 @@ function run(name: string): { readonly line: string; readonly isGreen: boolean }
       ...files,
     ],
     {
-      cwd: root,
-      stdio: 'inherit',
-      env: {
-        ...process.env,
-        NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
-        ...(isPostgres && { POSTERN_TEST_ENGINE: 'postgres' }),
-      },
+      NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
+      ...(isPostgres && { POSTERN_TEST_ENGINE: 'postgres' }),
     },
   )
-  if (signal !== null) process.kill(process.pid, signal)
-  const line = describe(title, readSummary(summaryFile))
+  const line = `${title}: ${describe(readFileSync(summaryFile, 'utf8'))}`
   rmSync(folder, { recursive: true })
-  return { line, isGreen: status === 0 }
+  return { line, isGreen }
 }
 
-function readSummary(file: string): Summary | null {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Summary
-  } catch {
-    return null
-  }
-}
-
-function describe(title: string, summary: Summary | null): string {
-  if (summary === null) return `${title}: ended early`
-  const { failed, passed, skipped } = summary
-  const reasons = Object.entries(skipped).map(([why, count]) => `\n  ${count} × ${why}`)
-  return `${title}: ${passed} passed, ${failed} failed${reasons.join('')}`
+/** @param summary is empty if the tests were stopped, or did not start */
+function describe(summary: string): string {
+  if (summary === '') return 'ended early'
+  const { failed, passed, skipped } = JSON.parse(summary) as Summary
+  const reasons = Object.entries(skipped)
+  const count = reasons.reduce((sum, [, times]) => sum + times, 0)
+  const lines = reasons.map(([why, times]) => `\n  ${times} × ${why}`)
+  return `${passed} passed, ${failed} failed, ${count} skipped${lines.join('')}`
 }
 
 if (names.length === 0) {
   console.error(`Name at least one suite: ${Object.keys(suites).join(', ')}.`)
   process.exit(2)
 }
-const ran = names.map(run)
+const ran = []
+for (const name of names) if (stopped === null) ran.push(await run(name))
 console.log(`\n${ran.map(({ line }) => line).join('\n')}`)
 process.exitCode = ran.every(({ isGreen }) => isGreen) ? 0 : 1
+if (stopped !== null) process.kill(process.pid, stopped)

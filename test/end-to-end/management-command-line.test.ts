@@ -384,7 +384,7 @@ async function commandsFor(
 }
 
 test('a person is invited, changed and disabled; console login lets the user of the command in', {
-  skip: viaApi,
+  skip: viaApi && 'skipped: a person signs in by the command on this machine',
 }, async () => {
   const invited = await postern(env, ['person', 'invite', 'Ada', '--role', 'operator'])
   assert.match(invited.out, /^http:\/\/postern\.localhost:\d+\/sign-in#psl_[0-9A-Za-z]{49}\n$/)
