@@ -24,7 +24,7 @@ type Suite = {
 
 const usual = { timeoutMs: 240_000, concurrency: 2 }
 
-const suites: Readonly<Record<string, Suite>> = {
+export const suites: Readonly<Record<string, Suite>> = {
   sqlite: {
     title: 'SQLite',
     files: [
@@ -47,18 +47,8 @@ const suites: Readonly<Record<string, Suite>> = {
   faults: { title: 'Faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 900_000, concurrency: 1 },
 }
 
-const given = process.argv.slice(2)
-const names = given.filter((argument) => argument in suites)
-const options = given.filter((argument) => !(argument in suites))
-
 let running: ChildProcess | null = null
 let stopped: NodeJS.Signals | null = null
-// A terminal sends Ctrl-C to the tests as well. A second one ends this process at once.
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => {
-    stopped = signal
-    if (signal === 'SIGTERM') running?.kill(signal)
-  })
 
 /** Whether a program ends with 0. */
 async function execute(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
@@ -67,7 +57,7 @@ async function execute(program: string, args: readonly string[], env: NodeJS.Pro
   return status === 0
 }
 
-async function run(name: string): Promise<{ readonly line: string; readonly isGreen: boolean }> {
+async function run(name: string, options: readonly string[]) {
   const { buildsClient, concurrency, files, isPostgres, timeoutMs, title } = suites[name] as Suite
   if (buildsClient && !(await execute('npm', ['run', 'build', '--workspace', 'client'])))
     return { line: `${title}: the client was not built`, isGreen: false }
@@ -104,12 +94,25 @@ function describe(summary: string): string {
   return `${passed} passed, ${failed} failed, ${count} skipped${lines.join('')}`
 }
 
-if (names.length === 0) {
-  console.error(`Name at least one suite: ${Object.keys(suites).join(', ')}.`)
-  process.exit(2)
+async function main(): Promise<void> {
+  const given = process.argv.slice(2)
+  const names = given.filter((argument) => argument in suites)
+  const options = given.filter((argument) => !(argument in suites))
+  if (names.length === 0) {
+    console.error(`Name at least one suite: ${Object.keys(suites).join(', ')}.`)
+    process.exit(2)
+  }
+  // A terminal sends Ctrl-C to the tests as well. A second one ends this process at once.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      stopped = signal
+      if (signal === 'SIGTERM') running?.kill(signal)
+    })
+  const ran = []
+  for (const name of names) if (stopped === null) ran.push(await run(name, options))
+  console.log(`\n${ran.map(({ line }) => line).join('\n')}`)
+  process.exitCode = ran.every(({ isGreen }) => isGreen) ? 0 : 1
+  if (stopped !== null) process.kill(process.pid, stopped)
 }
-const ran = []
-for (const name of names) if (stopped === null) ran.push(await run(name))
-console.log(`\n${ran.map(({ line }) => line).join('\n')}`)
-process.exitCode = ran.every(({ isGreen }) => isGreen) ? 0 : 1
-if (stopped !== null) process.kill(process.pid, stopped)
+
+if (import.meta.main) await main()

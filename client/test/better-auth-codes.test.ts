@@ -9,7 +9,7 @@ import { getMigrations } from 'better-auth/db/migration'
 import { toNodeHandler } from 'better-auth/node'
 import { emailOTP, magicLink } from 'better-auth/plugins'
 import { openBrowser } from '../../test/support/browser.ts'
-import { chromium, lacking } from '../../test/support/installed.ts'
+import { lacking } from '../../test/support/installed.ts'
 import { newSender, startTestService, testSettings } from '../../test/support/service.ts'
 import { betterAuthEmail } from '../src/better-auth.ts'
 import { Postern } from '../src/postern.ts'
@@ -19,7 +19,7 @@ const service = await startTestService({ after }, { settings: { allowLocalhost: 
 const baseUrl = service.urls.api ?? ''
 const postern = new Postern({ deliveryKey: service.key, baseUrl })
 const inbox = new DevInbox(service.urls.inbox ?? '')
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 let serial = 0
 const newAddress = () => `codes${serial++}@example.com`
 

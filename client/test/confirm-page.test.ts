@@ -5,11 +5,11 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { openBrowser } from '../../test/support/browser.ts'
-import { chromium, lacking } from '../../test/support/installed.ts'
+import { lacking } from '../../test/support/installed.ts'
 import { confirm } from '../src/auth-js.ts'
 
 test('its form carries a true Origin, and nobody learns the token from a Referer', {
-  skip: lacking({ chromium }),
+  skip: lacking('chromium'),
 }, async () => {
   const seen: { method: string; url: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer(async ({ method = '', url = '', headers }, response) => {

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { publint } from 'publint'
-import { findNode20 } from '../../test/support/node20.ts'
+import { lackingNode20, node20 } from '../../test/support/node20.ts'
 import { temporaryFolder } from '../../test/support/temporary.ts'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
@@ -102,15 +102,7 @@ test('installed in an empty project, it runs on this Node', () => {
   assertRuns(process.execPath, String(process.versions.node.split('.')[0]))
 })
 
-const node20 = findNode20()
-test(
-  'and on Node 20',
-  {
-    skip:
-      node20 === undefined && 'skipped: no Node 20; name one by POSTERN_TEST_NODE20 (see CONTRIBUTING.md)',
-  },
-  () => assertRuns(node20 ?? '', '20'),
-)
+test('and on Node 20', { skip: lackingNode20 }, () => assertRuns(node20, '20'))
 
 const typed = `
 import { Postern, PosternError, type Email } from '@postern/client'

@@ -1,8 +1,6 @@
 /**
  * The built package on other runtimes, against a real server: a send that is retried after a 503, a server
- * that is not there, and a call that is aborted. The runtimes are those of `POSTERN_TEST_TOOLS`, a folder in
- * which `bun`,
- * `deno` and `workerd` are installed from npm.
+ * that is not there, and a call that is aborted.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -13,16 +11,14 @@ import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { lacking } from '../../test/support/installed.ts'
-import { findNode20 } from '../../test/support/node20.ts'
+import { lacking, toolPath } from '../../test/support/installed.ts'
+import { lackingNode20, node20 } from '../../test/support/node20.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { atEnd, temporaryFolder } from '../../test/support/temporary.ts'
 import { eventually } from '../../test/support/wait.ts'
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url))
 const entries = ['postern', 'own-auth', 'better-auth', 'auth-js', 'convex', 'supabase', 'testing']
-const tools = process.env.POSTERN_TEST_TOOLS ?? ''
-const tool = (name: string): string => join(tools, 'node_modules/.bin', name)
 
 /** Answers the first request of each email with 503, and the next with 202. */
 const seen = new Map<string, number>()
@@ -69,33 +65,22 @@ async function assertRuns(command: string, args: readonly string[] = []): Promis
 
 test('on this Node', () => assertRuns(process.execPath))
 
-const node20 = findNode20()
-test(
-  'on Node 20',
-  {
-    skip:
-      node20 === undefined && 'skipped: no Node 20; name one by POSTERN_TEST_NODE20 (see CONTRIBUTING.md)',
-  },
-  () => assertRuns(node20 ?? ''),
-)
+test('on Node 20', { skip: lackingNode20 }, () => assertRuns(node20))
 
-test('on Bun', { skip: lacking({ bun: tool('bun') }) }, () => assertRuns(tool('bun')))
+test('on Bun', { skip: lacking('bun') }, () => assertRuns(toolPath('bun')))
 
-test(
-  'on Deno, which may open one host and read two variables',
-  { skip: lacking({ deno: tool('deno') }) },
-  () =>
-    assertRuns(tool('deno'), [
-      'run',
-      '--no-config',
-      '--allow-net=127.0.0.1',
-      '--allow-env=POSTERN_DELIVERY_KEY,POSTERN_BASE_URL',
-    ]),
+test('on Deno, which may open one host and read two variables', { skip: lacking('deno') }, () =>
+  assertRuns(toolPath('deno'), [
+    'run',
+    '--no-config',
+    '--allow-net=127.0.0.1',
+    '--allow-env=POSTERN_DELIVERY_KEY,POSTERN_BASE_URL',
+  ]),
 )
 
 for (const flags of [[], ['nodejs_compat']]) {
   const how = flags.length === 0 ? 'without Node’s modules' : 'with nodejs_compat'
-  test(`on workerd, ${how}`, { skip: lacking({ workerd: tool('workerd') }) }, async (t) => {
+  test(`on workerd, ${how}`, { skip: lacking('workerd') }, async (t) => {
     const port = await startWorkerd(t, flags)
     const answer = await eventually(() => fetch(`http://127.0.0.1:${port}/`).catch(() => null))
     assert.deepEqual(await answer.json(), expected)
@@ -128,7 +113,7 @@ const config :Workerd.Config = (
 );
 `,
   )
-  const child = spawn(tool('workerd'), ['serve', join(place, 'config.capnp')], { stdio: 'inherit' })
+  const child = spawn(toolPath('workerd'), ['serve', join(place, 'config.capnp')], { stdio: 'inherit' })
   atEnd(t, () => child.kill('SIGKILL'))
   return port
 }

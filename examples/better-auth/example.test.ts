@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { DevInbox } from '@postern/client/testing'
 import type { Page } from 'playwright-core'
 import { openBrowser } from '../../test/support/browser.ts'
-import { chromium, lacking } from '../../test/support/installed.ts'
+import { lacking } from '../../test/support/installed.ts'
 import { atEnd, type Scope, temporaryFolder } from '../../test/support/temporary.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 const password = 'correct horse'
 
 async function freePort(): Promise<number> {

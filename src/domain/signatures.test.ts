@@ -74,7 +74,7 @@ test('a call that lacks a header is not authentic', () => {
 })
 
 test('a body that is changed by one byte is not authentic', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, () => {
   const header = `t=${atSeconds},v1=${signZitadel()}`
   const whole = Buffer.from(text)
@@ -91,7 +91,7 @@ test('a body that is changed by one byte is not authentic', {
 })
 
 test('a call is authentic for 300 seconds, and if it is as far ahead', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, () => {
   const header = `t=${atSeconds},v1=${signZitadel()}`
   const cases: [nowMs: number, isAuthentic: boolean][] = [
@@ -106,7 +106,7 @@ test('a call is authentic for 300 seconds, and if it is as far ahead', {
   }
 })
 
-test('the time of a call is written in digits', { skip: lacking({ openssl: '/usr/bin/openssl' }) }, () => {
+test('the time of a call is written in digits', { skip: lacking('openssl') }, () => {
   for (const time of [
     `+${atSeconds}`,
     ` ${atSeconds}`,
@@ -130,7 +130,7 @@ const signBytes = (content: string): string =>
   ).toString('base64')
 
 test('a part of a signed body cannot be presented as the id', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, () => {
   const inner = `{"a":"b.${atSeconds}.{}`
   const signature = `v1,${signBytes(`${id}.1.${inner}`)}`
@@ -144,7 +144,7 @@ test('a part of a signed body cannot be presented as the id', {
 })
 
 test('a header that is too long is not taken apart', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, () => {
   const fill = (signature: string, separator: string, length: number) =>
     `${signature}${separator}${'x'.repeat(length - signature.length - 1)}`
@@ -162,7 +162,7 @@ test('a header that is too long is not taken apart', {
 })
 
 test('the signature of Zitadel is the one that openssl makes', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, () => {
   const [right, wrong] = [`v1=${signZitadel()}`, `v1=${signZitadel('another key')}`]
   for (const list of [[right], [wrong, right], [right, wrong], ['v2=x', right]])

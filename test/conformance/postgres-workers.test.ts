@@ -8,7 +8,7 @@ import { missingForMs, sessionLockClass } from '../../src/store/postgres/queue/m
 import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
-import { pgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
+import { startPgbouncer } from '../support/pgbouncer.ts'
 import { freePort } from '../support/ports.ts'
 import { cutSessions, openClient, postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
@@ -197,7 +197,7 @@ for (const [what, statement, fail] of [
   })
 
 test('behind a transaction pooler there is no session; leases lapse', {
-  skip: lacking({ pgbouncer }),
+  skip: lacking('pgbouncer'),
 }, async (t) => {
   const direct = await postgresUrl(t)
   const pooled = await startPgbouncer(t, direct)

@@ -10,12 +10,12 @@ import type { Page } from 'playwright-core'
 import { openBrowser } from '../support/browser.ts'
 import { consoleAt, consolePages, signIn, startBusyConsole, useSession } from '../support/console.ts'
 import { countControls, newHands } from '../support/hands.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 const axe = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
 

@@ -5,11 +5,11 @@ import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newHands } from '../support/hands.ts'
 import { hookNames, sign } from '../support/hooks.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { newSender, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 const service = await startTestService({ after }, { hooks: true, linksBaseUrl: 'https://links.acme.test' })
 const at = service.urls.console ?? ''
 

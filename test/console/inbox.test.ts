@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { after, test } from 'node:test'
 import { openBrowser } from '../support/browser.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startTestService({ after }, { settings: { allowLocalhost: true } })
 const inbox = service.urls.inbox ?? ''
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 
 const latest = (to: string) =>
   eventually(async () => {

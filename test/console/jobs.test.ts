@@ -5,12 +5,12 @@ import type { Page } from 'playwright-core'
 import { openBrowser } from '../support/browser.ts'
 import { consoleAt, signIn, startBusyConsole, useSession } from '../support/console.ts'
 import { newHands } from '../support/hands.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 
 async function newPage(scope: Scope, { javaScriptEnabled }: { javaScriptEnabled: boolean }) {
   const context = await (await openBrowser(scope)).newContext({

@@ -6,12 +6,12 @@ import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { findLanguage, languageTags } from '../../src/templates/locales/locales.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { longCode, longName, renderPages, renderSample, sampleNames } from '../support/language-samples.ts'
 import { startTestService } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 const browser = skip === false ? await openBrowser({ after }) : null
 
 /** Shows a document at each width, light and dark, and says of each what is wrong with it. */

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import type { EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import { consoleAt, cookieOf, type Signed, signIn, startBusyConsole, useSession } from '../support/console.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -15,7 +15,7 @@ import { startProxy } from '../support/tcp-proxy.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 
 /** A page of a browser in which somebody is signed in, and that prefers neither light nor dark. */
 async function openPage(t: Scope, service: TestService, at = consoleAt(service)) {

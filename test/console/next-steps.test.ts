@@ -13,7 +13,7 @@ import {
   startBusyConsole,
   useSession,
 } from '../support/console.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 
@@ -185,7 +185,7 @@ test('somebody who has never signed in is invited; without an app, the form asks
   }
 })
 
-test('a touch screen is offered no keyboard shortcuts', { skip: lacking({ chromium }) }, async (t) => {
+test('a touch screen is offered no keyboard shortcuts', { skip: lacking('chromium') }, async (t) => {
   const browser = await openBrowser(t)
   for (const isMobile of [false, true]) {
     const context = await browser.newContext({ isMobile, hasTouch: isMobile })
@@ -197,7 +197,7 @@ test('a touch screen is offered no keyboard shortcuts', { skip: lacking({ chromi
 })
 
 test('a row of the list of emails leads to its email, also on a phone', {
-  skip: lacking({ chromium }),
+  skip: lacking('chromium'),
 }, async (t) => {
   const browser = await openBrowser(t)
   for (const width of [1280, 390]) {

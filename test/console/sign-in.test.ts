@@ -9,7 +9,7 @@ import { passkeysMax } from '../../src/domain/bounds.ts'
 import type { PersonId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import { consoleAt, cookieOf, newCode, newVisitor, signIn, useSession } from '../support/console.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { client, type Forgery, follow, startOpenIdProvider } from '../support/openid-provider.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
@@ -17,7 +17,7 @@ import { newSender, startTestService } from '../support/service.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 const roles = new Set(['api', 'console'] as const)
 
 /** A page with an authenticator of its own, as a phone or laptop has one. */

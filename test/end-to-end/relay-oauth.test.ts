@@ -293,7 +293,7 @@ test('a token that is not of this world lives a day at most', async (t) => {
 })
 
 test('a certificate that expires in nine days needs attention', {
-  skip: lacking({ openssl: '/usr/bin/openssl' }),
+  skip: lacking('openssl'),
 }, async (t) => {
   const file = join(temporaryFolder(t), 'both.pem')
   const newCertificate = [

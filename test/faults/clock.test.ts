@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { sendJson, startApiServer } from '../support/api-server.ts'
 import { newAcme, postern, runProcess, serveEnvironment, spawnServe, startServe } from '../support/cli.ts'
-import { faketime, lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { reportCounts } from '../support/row-reporter.ts'
 import { send, validBody } from '../support/service.ts'
@@ -40,7 +40,7 @@ async function jumpAbout(t: TestContext, databaseUrl: string, followed: boolean)
   await ended
   const server = await spawnServe(t, {
     ...env,
-    LD_PRELOAD: faketime,
+    LD_PRELOAD: toolPath('faketime'),
     FAKETIME_TIMESTAMP_FILE: clock,
     FAKETIME_NO_CACHE: '1',
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
@@ -62,7 +62,7 @@ async function jumpAbout(t: TestContext, databaseUrl: string, followed: boolean)
   reportCounts(t, { tried: jumps.length, lost: 0, duplicated: received.length - jumps.length })
 }
 
-const skip = lacking({ faketime })
+const skip = lacking('faketime')
 
 test('row 18: the wall clock jumps days under a running service, SQLite: it follows, and mail flows', {
   skip,
@@ -136,7 +136,7 @@ test('a clock that is an hour off: tokens by secret work, and refused signatures
   const env = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: [bySecret, ...signed].join(' ') }
   const key = await newAcme(env)
   const check = async (offset: string) => {
-    const shifted = { LD_PRELOAD: faketime, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' }
+    const shifted = { LD_PRELOAD: toolPath('faketime'), FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' }
     const { out } = await runProcess({ ...env, ...shifted }, ['doctor', '--json'])
     const { findings } = JSON.parse(out) as { findings: { check: string; ok: boolean; detail: string }[] }
     return findings.filter((finding) => finding.check.startsWith('relay '))
@@ -157,7 +157,7 @@ test('a clock that is an hour off: tokens by secret work, and refused signatures
       assert.match(detail, new RegExp(`the clock of this machine is \\d+ min ${difference}`))
     }
   }
-  const shifted = { LD_PRELOAD: faketime, FAKETIME: '+3600', FAKETIME_DONT_FAKE_MONOTONIC: '1' }
+  const shifted = { LD_PRELOAD: toolPath('faketime'), FAKETIME: '+3600', FAKETIME_DONT_FAKE_MONOTONIC: '1' }
   const server = await spawnServe(t, { ...env, ...shifted, POSTERN_SMTP_URL: bySecret })
   const body = JSON.stringify(validBody({}, Date.now() + 3_600_000))
   assert.equal((await send(`${server.api}/v1/email`, body, { authorization: `Bearer ${key}` })).status, 202)

@@ -22,7 +22,7 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const strace = lacking({ strace: '/usr/bin/strace' }, { root: true })
+const strace = lacking('strace')
 let serial = 0
 
 type Running = Pick<RunningPostern, 'api' | 'child' | 'env' | 'output'>
@@ -112,7 +112,7 @@ test('row 7: a full disk, PostgreSQL: 503 with Retry-After, and it recovers by i
 })
 
 test('row 7: the largest size of a file: 503, and it recovers by itself', {
-  skip: lacking({ prlimit: '/usr/bin/prlimit' }),
+  skip: lacking('prlimit'),
 }, async (t) => {
   const { received, port } = await startSmtpServer(t)
   const variables = { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...sqliteIn(temporaryFolder(t)) }

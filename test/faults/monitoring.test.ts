@@ -10,12 +10,12 @@ import { parse } from 'yaml'
 import { startServe } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { freePort } from '../support/ports.ts'
-import { prometheus, rules, type Sample, startPrometheus } from '../support/prometheus.ts'
+import { rules, type Sample, startPrometheus } from '../support/prometheus.ts'
 import { relayTo, send, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ prometheus })
+const skip = lacking('prometheus')
 
 /** A relay that can be stopped while its port stays the same. */
 async function startRelay(port: number) {

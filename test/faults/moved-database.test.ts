@@ -13,7 +13,7 @@ import { type Received, startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const root = lacking({ mount: '/usr/bin/mount' }, { root: true })
+const root = lacking('mount')
 let serial = 0
 
 type Server = Omit<RunningPostern, 'key'> & { readonly key: string }

@@ -22,7 +22,7 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const root = lacking({ mount: '/usr/bin/mount' }, { root: true })
+const root = lacking('mount')
 
 /** Posts until log lines are lost: all mail is delivered meanwhile, and the process says what is wrong. */
 async function servesWithoutLog(t: TestContext, stdout: number | 'pipe', under: readonly string[] = []) {

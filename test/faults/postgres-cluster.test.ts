@@ -9,7 +9,7 @@ import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { Store } from '../../src/store/store.ts'
 import { posternJson, spawnServe, startServe, type Variables } from '../support/cli.ts'
-import { faketime, lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { copyCluster, makeCluster, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { send, validBody } from '../support/service.ts'
@@ -134,13 +134,13 @@ test('row 15: the primary dies under load, its synchronous standby is promoted: 
 
 const skewed = (env: Variables, by: string): Variables => ({
   ...env,
-  LD_PRELOAD: faketime,
+  LD_PRELOAD: toolPath('faketime'),
   FAKETIME: by,
   FAKETIME_DONT_FAKE_MONOTONIC: '1',
 })
 
 test('row 18: nodes whose clocks are a day apart: limits, expiry and leases go by the database’s', {
-  skip: lacking({ faketime }),
+  skip: lacking('faketime'),
 }, async (t) => {
   const database = await startPostgres(t)
   const { received, port } = await startSmtpServer(t)

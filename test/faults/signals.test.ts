@@ -37,7 +37,7 @@ for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)
   })
 
 test('row 56: the hangup of its terminal stops the process as SIGTERM does', {
-  skip: lacking({ script: '/usr/bin/script' }),
+  skip: lacking('script'),
 }, async (t) => {
   const env = await serveEnvironment(t)
   const ops = `127.0.0.1:${await freePort()}`
@@ -63,7 +63,7 @@ test('row 56: the hangup of its terminal stops the process as SIGTERM does', {
 })
 
 test('row 57: few file descriptors: requests may be refused, mail that was accepted is sent, and it is no bug', {
-  skip: lacking({ prlimit: '/usr/bin/prlimit' }),
+  skip: lacking('prlimit'),
 }, async (t) => {
   const relay = await startSmtpServer(t)
   const variables = { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }

@@ -12,7 +12,7 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { leaseMs } from '../../src/store/store.ts'
 import { posternJson, type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
-import { makeMachine, networkTools } from '../support/network.ts'
+import { makeMachine } from '../support/network.ts'
 import { listEmails } from '../support/operator.ts'
 import {
   cutSessions,
@@ -174,7 +174,7 @@ test('row 30: a worker that was stopped until its mail was taken over sends noth
 })
 
 test('row 52: the machine of a worker vanishes without a word, PostgreSQL: others send what it held', {
-  skip: lacking(networkTools, { root: true }),
+  skip: lacking('ip', 'tc'),
 }, async (t) => {
   const machine = makeMachine(t)
   machine.deafen() // its worker holds the email while it dials the relay

@@ -10,8 +10,8 @@ import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { BounceListener } from '../../src/feedback/bounce-listener.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { command, newAcme, serveEnvironment, serveHere } from '../support/cli.ts'
-import { dovecotImap, startMailbox } from '../support/dovecot.ts'
-import { lacking } from '../support/installed.ts'
+import { startMailbox } from '../support/dovecot.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { startPostfix } from '../support/postfix.ts'
 import { writeReport } from '../support/reports.ts'
 import { relayTo, send, startTestService, validBody } from '../support/service.ts'
@@ -21,7 +21,6 @@ import { type Scope, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const bounceAddress = 'bounces@bounce.acme.test' as EmailAddress
-const fetchmail = '/usr/bin/fetchmail'
 
 /** A service that delivers, and a bounce listener whose store records nothing until it `isUp`. */
 async function start(t: Scope) {
@@ -51,7 +50,7 @@ async function start(t: Scope) {
 }
 
 test('Postfix keeps reports while the store does not answer, and each is recorded once afterwards', {
-  skip: lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+  skip: lacking('postfix'),
 }, async (t) => {
   const { deliver, port, readTrail, state } = await start(t)
   const postfix = await startPostfix(t, port, {
@@ -76,7 +75,7 @@ async function fetchMail(t: Scope, port: number, then: string, env: NodeJS.Proce
   const poll = `poll 127.0.0.1 service ${port} protocol imap auth password`
   writeFileSync(rc, `${poll}\nusername "bounces" password "secret" sslproto ''\n${then}\n`, { mode: 0o600 })
   const args = ['--fetchmailrc', rc, '--pidfile', join(folder, 'pid'), '--nodetach', '--nosyslog']
-  const child = spawn(fetchmail, args, { env: { PATH: process.env.PATH, HOME: folder, ...env } })
+  const child = spawn(toolPath('fetchmail'), args, { env: { PATH: process.env.PATH, HOME: folder, ...env } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
   const [code] = await once(child, 'close')
@@ -84,7 +83,7 @@ async function fetchMail(t: Scope, port: number, then: string, env: NodeJS.Proce
 }
 
 const away = (to: string) => `Return-Path: <>\nTo: ${to}\nSubject: Out of office\n\nI am away.\n`
-const skip = lacking({ ...dovecotImap, fetchmail }, { root: true })
+const skip = lacking('dovecot', 'dovecot-imap', 'fetchmail')
 
 test('fetchmail hands a mailbox to the listener, and leaves in it what the listener cannot record', {
   skip,

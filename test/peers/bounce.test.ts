@@ -17,7 +17,7 @@ const bounceAddress = 'bounces@bounce.acme.test' as EmailAddress
 const reply = '5.1.1 <ada@example.com>: Recipient address rejected: User unknown'
 
 const postfix = (more: Record<string, string> = {}): MailServer => ({
-  lacking: () => lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+  lacking: () => lacking('postfix'),
   start: (scope, nextPort, homePort) =>
     startPostfix(scope, nextPort, {
       transport_maps: `inline:{bounce.acme.test=smtp:[127.0.0.1]:${homePort}}`,

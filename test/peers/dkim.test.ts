@@ -8,7 +8,7 @@ import { findDkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { verifySignatures } from '../support/dkim.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import { startPostfix } from '../support/postfix.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
@@ -16,7 +16,7 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const noPostfix = lacking({ postfix: '/usr/sbin/postfix' }, { root: true })
+const noPostfix = lacking('postfix')
 const records: Record<string, string> = {}
 
 /** One email of each type, as the server behind Postfix gets it, signed with RSA and Ed25519. */
@@ -76,7 +76,7 @@ package RR; sub char_str_list { unpack('(A255)*',$_[0]{t}) } sub txtdata { $_[0]
 package main; my $v=Mail::DKIM::Verifier->new; $v->PRINT($m); $v->CLOSE;
 print map { ($_->result eq 'pass' ? 'pass' : $_->algorithm =~ /ed25519/ ? 'unsupported' : 'fail')."\\n" } $v->signatures;`
 
-const mailauth = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules/mailauth/lib/dkim/verify.js')
+const mailauth = toolPath('mailauth')
 const javascript = `const { dkimVerify } = require(process.argv[1]);
 const { readFileSync } = require('node:fs');
 const records = JSON.parse(readFileSync(process.argv[3], 'utf8'));
@@ -88,21 +88,21 @@ dkimVerify(readFileSync(process.argv[2]), { resolver }).then(({ results }) => {
 const lines = (text: string) => text.trim().split('\n')
 const judges: Readonly<Record<string, { skip: string | false; both: readonly string[]; run: Judge }>> = {
   dkimpy: {
-    skip: lacking({ 'python3-dkim': '/usr/lib/python3/dist-packages/dkim' }),
+    skip: lacking('dkimpy', 'nacl'),
     both: ['pass', 'pass'],
     run: (file, folder) =>
       lines(
-        execFileSync('/usr/bin/python3', ['-c', python, file, `${folder}/records`], { encoding: 'utf8' }),
+        execFileSync(toolPath('python3'), ['-c', python, file, `${folder}/records`], { encoding: 'utf8' }),
       ),
   },
   'Mail::DKIM': {
-    skip: lacking({ 'libmail-dkim-perl': '/usr/share/perl5/Mail/DKIM/Verifier.pm' }),
+    skip: lacking('Mail::DKIM'),
     both: ['pass', 'unsupported'],
     run: (file, folder) =>
-      lines(execFileSync('/usr/bin/perl', ['-e', perl, file, `${folder}/records`], { encoding: 'utf8' })),
+      lines(execFileSync(toolPath('perl'), ['-e', perl, file, `${folder}/records`], { encoding: 'utf8' })),
   },
   mailauth: {
-    skip: lacking({ 'mailauth (POSTERN_TEST_TOOLS)': mailauth }),
+    skip: lacking('mailauth'),
     both: ['pass', 'pass'],
     run: (file, folder) =>
       lines(
@@ -112,14 +112,14 @@ const judges: Readonly<Record<string, { skip: string | false; both: readonly str
       ),
   },
   opendkim: {
-    skip: lacking({ opendkim: '/usr/sbin/opendkim' }),
+    skip: lacking('opendkim'),
     both: ['pass'],
     run: (file, folder) => {
       const data = Object.entries(records).map(([name, text]) => `${name} ${text}\n`)
       writeFileSync(join(folder, 'dns'), data.join(''))
       const config = join(folder, 'opendkim.conf')
       writeFileSync(config, `TestDNSData ${folder}/dns\nMode v\nSyslog no\nOn-Default accept\n`)
-      const out = execFileSync('/usr/sbin/opendkim', ['-x', config, '-v', '-v', '-v', '-t', file], {
+      const out = execFileSync(toolPath('opendkim'), ['-x', config, '-v', '-v', '-v', '-t', file], {
         encoding: 'utf8',
         stdio: ['ignore', 'pipe', 'pipe'],
       })

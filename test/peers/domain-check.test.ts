@@ -1,7 +1,7 @@
 /** The check of a domain against a real name server, and beside other judges of SPF and DKIM. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { checkDomain, type DomainSubject } from '../../src/dns/check-domain.ts'
@@ -10,15 +10,15 @@ import { formatDkimRecord, quoteRecord } from '../../src/domain/dns/dkim-record.
 import { judgeSpf } from '../../src/domain/dns/spf.ts'
 import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { startNameServer } from '../support/dns-server.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { ask, newManagementToken } from '../support/management.ts'
-import { nsd, startNsd } from '../support/nsd.ts'
+import { startNsd } from '../support/nsd.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
 import { newRing, newSender, startTestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const skip = lacking(nsd)
+const skip = lacking('nsd')
 const ring = newRing()
 const made = await makeSigningKey(ring, { domain: 'good.internal', selector: 'p1', algorithm: 'rsa' })
 const record = quoteRecord(formatDkimRecord('rsa', made.publicKey))
@@ -328,7 +328,7 @@ function runWithNsd(folder: string, args: readonly string[]): string {
   writeFileSync(resolv, 'nameserver 127.0.0.77\n')
   const script = `mount --bind ${resolv} /etc/resolv.conf && exec "$@"`
   try {
-    return execFileSync('/usr/bin/unshare', ['-m', 'sh', '-c', script, 'sh', ...args], {
+    return execFileSync(toolPath('unshare'), ['-m', 'sh', '-c', script, 'sh', ...args], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -338,11 +338,8 @@ function runWithNsd(folder: string, args: readonly string[]): string {
   }
 }
 
-const pyspf = '/usr/lib/python3/dist-packages/spf.py'
-const judges = { 'libmail-spf-perl': '/usr/bin/spfquery.mail-spf-perl', 'python3-spf': pyspf }
-
 test('two other judges of SPF agree on every zone', {
-  skip: lacking({ ...nsd, ...judges }, { root: true }),
+  skip: lacking('nsd', 'spfquery', 'pyspf', 'unshare'),
 }, async (t) => {
   const own = await startNsd(t, zones, '127.0.0.77')
   const folder = temporaryFolder(t)
@@ -350,14 +347,14 @@ test('two other judges of SPF agree on every zone', {
   const program = `import spf,sys
 for d in sys.argv[1:]: print(spf.check2(i='${sender}', s='x@'+d, h='h.test')[0])`
   const domains = Object.keys(spfs).map((name) => `${name}.faults.internal`)
-  const python = runWithNsd(folder, ['/usr/bin/python3', '-c', program, ...domains])
+  const python = runWithNsd(folder, [toolPath('python3'), '-c', program, ...domains])
     .trim()
     .split('\n')
   for (const [n, domain] of domains.entries()) {
     const { lookup } = new ZoneResolver({ servers: [own.server] })
     const { result } = await judgeSpf(domain, lookup)
     const perl = runWithNsd(folder, [
-      judges['libmail-spf-perl'],
+      toolPath('spfquery'),
       '--scope',
       'mfrom',
       '--identity',
@@ -369,13 +366,8 @@ for d in sys.argv[1:]: print(spf.check2(i='${sender}', s='x@'+d, h='h.test')[0])
   }
 })
 
-const testkey = '/usr/sbin/opendkim-testkey'
-
 test('opendkim-testkey reads the record, and finds that the key is its own', {
-  skip: lacking(
-    { ...nsd, 'opendkim-tools': existsSync(testkey) ? testkey : '/usr/bin/opendkim-testkey' },
-    { root: true },
-  ),
+  skip: lacking('nsd', 'opendkim-testkey', 'unshare'),
 }, async (t) => {
   await startNsd(t, zones, '127.0.0.77')
   const folder = temporaryFolder(t)
@@ -384,7 +376,18 @@ test('opendkim-testkey reads the record, and finds that the key is its own', {
   const config = join(folder, 'opendkim.conf')
   writeFileSync(config, 'Nameservers 127.0.0.77\n')
   const run = (selector: string, domain: string) =>
-    runWithNsd(folder, [testkey, '-vvv', '-x', config, '-d', domain, '-s', selector, '-k', file])
+    runWithNsd(folder, [
+      toolPath('opendkim-testkey'),
+      '-vvv',
+      '-x',
+      config,
+      '-d',
+      domain,
+      '-s',
+      selector,
+      '-k',
+      file,
+    ])
   assert.match(run('p1', 'good.internal'), /key OK/)
   assert.doesNotMatch(run('p2', 'good.internal'), /key OK/)
 })

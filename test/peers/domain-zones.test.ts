@@ -6,10 +6,10 @@ import { ZoneResolver } from '../../src/dns/zone-resolver.ts'
 import { formatDkimRecord, quoteRecord } from '../../src/domain/dns/dkim-record.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { lacking } from '../support/installed.ts'
-import { nsd, startNsd } from '../support/nsd.ts'
+import { startNsd } from '../support/nsd.ts'
 import { newRing } from '../support/service.ts'
 
-const skip = lacking(nsd)
+const skip = lacking('nsd')
 const made = await makeSigningKey(newRing(), { domain: 'a.internal', selector: 'p1', algorithm: 'rsa' })
 const dkim = formatDkimRecord('rsa', made.publicKey)
 const key = { ...made, state: 'active' } as const

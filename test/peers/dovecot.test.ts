@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import { sendJson, startApiServer } from '../support/api-server.ts'
-import { dovecot, startDovecot } from '../support/dovecot.ts'
+import { startDovecot } from '../support/dovecot.ts'
 import { lacking } from '../support/installed.ts'
 import { smtpTo } from '../support/service.ts'
 import { startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 
-const skip = lacking(dovecot, { root: true })
+const skip = lacking('dovecot', 'dovecot-submission')
 const mailbox = 'no-reply@acme.test'
 
 async function start(t: Scope, token: string) {

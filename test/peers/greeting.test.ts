@@ -24,7 +24,7 @@ type Judge = {
 
 const postfixAt = (stage: string, settings: Readonly<Record<string, string>>): Judge => ({
   what: `Postfix at ${stage}`,
-  skip: lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+  skip: lacking('postfix'),
   start: (scope, nextPort) =>
     startPostfix(scope, nextPort, { smtpd_delay_reject: 'no', smtpd_helo_required: 'yes', ...settings }),
 })
@@ -75,7 +75,7 @@ for (const { skip, start, what } of judges) {
 }
 
 test('a receiver that answers with the word HELO, repeated by Postfix, holds up nobody else', {
-  skip: lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+  skip: lacking('postfix'),
 }, async (t) => {
   const sink = await startSmtpServer(t, {
     onRcptTo({ address: to }, _session, callback) {

@@ -5,10 +5,10 @@ import { type Reference, toBounceAddress } from '../../src/domain/delivery/refer
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { lacking } from '../support/installed.ts'
-import { postgrey, startPostgrey } from '../support/postgrey.ts'
+import { startPostgrey } from '../support/postgrey.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking(postgrey, { root: true })
+const skip = lacking('postgrey')
 const newReference = () => `${newId('em', Date.now())}.0123456789` as Reference
 const base = 'bounces@bounce.acme.test' as EmailAddress
 const recipient = 'ada@example.com'

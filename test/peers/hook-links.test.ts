@@ -7,10 +7,10 @@ import { after, test } from 'node:test'
 import { kratos } from '../../src/domain/hooks/kratos.ts'
 import { openBrowser } from '../support/browser.ts'
 import { startHooks } from '../support/hooks.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 
 test('email, page, button, and the auth server gets every parameter; a scanner uses nothing up', {
   skip,

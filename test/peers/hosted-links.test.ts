@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { openBrowser } from '../support/browser.ts'
 import { linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { lacking } from '../support/installed.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const { service, receive, local, newApp } = await startHostedLinks({ after })
-const skip = lacking({ chromium })
+const skip = lacking('chromium')
 let serial = 0
 
 async function startAppPage(t: Scope) {

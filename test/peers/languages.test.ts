@@ -10,7 +10,7 @@ import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { CodePlace } from '../../src/domain/request/email-content.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { languageTags } from '../../src/templates/locales/locales.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 
 const acceptedAt = Date.UTC(2026, 10, 20, 17)
 const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
@@ -35,7 +35,7 @@ const compose = (locale: string, type: EmailType, code: CodePlace): string =>
     .toString('latin1')
     .replaceAll('\r\n', '\n')
 
-const skip = lacking({ spamassassin: '/usr/bin/spamassassin' })
+const skip = lacking('spamassassin')
 
 /** The scores of every language. */
 function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags) {
@@ -43,7 +43,7 @@ function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags
   const mailbox = tags
     .flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code)}\n`))
     .join('')
-  const report = execFileSync('/usr/bin/spamassassin', ['-L', '-t', '--mbox'], {
+  const report = execFileSync(toolPath('spamassassin'), ['-L', '-t', '--mbox'], {
     input: Buffer.from(mailbox, 'latin1'),
     encoding: 'latin1',
     maxBuffer: 64 * 1024 * 1024,

@@ -1,17 +1,13 @@
 /** Logto's own connector for email over HTTP, configured from the block that Connect shows. */
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { logto } from '../../src/domain/hooks/logto.ts'
 import { startHooks } from '../support/hooks.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { eventually } from '../support/wait.ts'
 
-const connectorFile = join(
-  process.env.POSTERN_TEST_TOOLS ?? '',
-  'node_modules/@logto/connector-http-email/lib/index.js',
-)
-const skip = lacking({ '@logto/connector-http-email (POSTERN_TEST_TOOLS)': connectorFile })
+const connectorFile = toolPath('connector-http-email')
+const skip = lacking('connector-http-email')
 
 const { service, connect } = await startHooks({ after })
 const { secret } = await connect('logto')

@@ -12,7 +12,7 @@ import { publint } from 'publint'
 import { dropDeadLinks } from '../../scripts/drop-dead-links.ts'
 import { newDocument } from '../../src/web/operators/api/openapi.ts'
 import { commandsOf } from '../support/document.ts'
-import { findNode20 } from '../support/node20.ts'
+import { lackingNode20, node20 } from '../support/node20.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -121,12 +121,11 @@ test('a stack trace names the TypeScript file and its line', () => {
   assert.match(stdout, /src\/config\/parse-config\.ts:\d+/)
 })
 
-const node20 = findNode20()
 test('on Node 20 it says what to do', {
-  skip: node20 === undefined && 'skipped: no Node 20; name one by POSTERN_TEST_NODE20 (see CONTRIBUTING.md)',
+  skip: lackingNode20,
 }, () => {
   const say = (program: string) => {
-    const ran = spawnSync(node20 ?? '', [program, '--version'], { encoding: 'utf8' })
+    const ran = spawnSync(node20, [program, '--version'], { encoding: 'utf8' })
     assert.equal(ran.status, 1)
     return ran.stderr
   }

@@ -5,14 +5,14 @@ import { test } from 'node:test'
 import PostalMime from 'postal-mime'
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { type RunningPostern, startServe } from '../support/cli.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { startPostfix } from '../support/postfix.ts'
 import { relayTo, send, startTestService, validBody } from '../support/service.ts'
 import { type Received, startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
 
-const noPostfix = lacking({ postfix: '/usr/sbin/postfix' }, { root: true })
-const noSpamAssassin = lacking({ spamassassin: '/usr/bin/spamassassin' })
+const noPostfix = lacking('postfix')
+const noSpamAssassin = lacking('spamassassin')
 
 async function sendAll(server: RunningPostern): Promise<void> {
   for (const type of emailTypes) {
@@ -67,7 +67,7 @@ test('SpamAssassin’s local rules give each type at most 1.0', { skip: noSpamAs
   }
   await eventually(() => sink.received.length === emailTypes.length)
   for (const { raw, to } of sink.received) {
-    const report = execFileSync('/usr/bin/spamassassin', ['-L', '-t'], { input: raw, encoding: 'utf8' })
+    const report = execFileSync(toolPath('spamassassin'), ['-L', '-t'], { input: raw, encoding: 'utf8' })
     const score = Number(/^X-Spam-Status: .*score=(-?[\d.]+)/m.exec(report)?.[1])
     const rules = /tests=([\s\S]*?) autolearn/.exec(report)?.[1]?.replace(/\s+/g, '')
     t.diagnostic(`${to[0]}: ${score} (${rules})`)

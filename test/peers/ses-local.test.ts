@@ -4,16 +4,15 @@
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseRelayUrl } from '../../src/config/relay-url.ts'
-import { lacking } from '../support/installed.ts'
+import { lacking, toolPath } from '../support/installed.ts'
 import { freePort } from '../support/ports.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const program = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules/aws-ses-v2-local/dist/cli.js')
+const program = toolPath('aws-ses-v2-local')
 
 type Stored = {
   from: string
@@ -24,7 +23,7 @@ type Stored = {
 }
 
 test('aws-ses-v2-local takes an email, and reads in it what was written', {
-  skip: lacking({ 'aws-ses-v2-local (POSTERN_TEST_TOOLS)': program }),
+  skip: lacking('aws-ses-v2-local'),
 }, async (t) => {
   const port = await freePort()
   const child = spawn(process.execPath, [program, '--host', '127.0.0.1', '--port', String(port)])

@@ -77,7 +77,7 @@ export function fillDisk(path: string): void {
 
 /** A skip reason, or false. Most containers may not mount a loop device. */
 export async function lackingDisk(): Promise<string | false> {
-  const lacks = lacking({ xfsprogs: '/usr/sbin/xfs_io', mount: '/usr/bin/mount' }, { root: true })
+  const lacks = lacking('xfs_io', 'mount')
   if (lacks !== false) return lacks
   const undo: (() => unknown)[] = []
   try {

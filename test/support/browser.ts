@@ -1,6 +1,6 @@
 /** Debian's Chromium, driven by Playwright, with its background network services off. */
 import { chromium } from 'playwright-core'
-import { chromium as chromiumPath } from './installed.ts'
+import { toolPath } from './installed.ts'
 import { atEnd, type Scope } from './temporary.ts'
 
 const flags = [
@@ -15,7 +15,7 @@ const flags = [
 ]
 
 export async function openBrowser(scope: Scope) {
-  const browser = await chromium.launch({ executablePath: chromiumPath, args: flags })
+  const browser = await chromium.launch({ executablePath: toolPath('chromium'), args: flags })
   atEnd(scope, () => browser.close())
   return browser
 }

@@ -6,20 +6,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { isListening } from './postfix.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'
-
-export const dovecot = {
-  'dovecot-core': '/usr/sbin/dovecot',
-  'dovecot-submissiond': '/usr/lib/dovecot/submission',
-}
-
-export const dovecotImap = {
-  'dovecot-core': '/usr/sbin/dovecot',
-  'dovecot-imapd': '/usr/lib/dovecot/imap',
-}
 
 type Kind = {
   readonly protocol: 'submission' | 'imap'
@@ -61,7 +52,7 @@ service stats {
 ${settings}
 `,
   )
-  const child = spawn('/usr/sbin/dovecot', ['-F', '-c', join(folder, 'dovecot.conf')], { stdio: 'ignore' })
+  const child = spawn(toolPath('dovecot'), ['-F', '-c', join(folder, 'dovecot.conf')], { stdio: 'ignore' })
   atEnd(scope, async () => {
     const ended = child.exitCode === null ? once(child, 'exit') : null
     child.kill('SIGTERM')

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { toolPath } from './installed.ts'
 import { atEnd, type Scope } from './temporary.ts'
 
-const [ipTool, tcTool] = ['/usr/sbin/ip', '/usr/sbin/tc']
-export const networkTools = { iproute2: ipTool }
+const [ipTool, tcTool] = [toolPath('ip'), toolPath('tc')]
 
 export type Machine = {
   /** The address of this machine as the other one sees it. */

@@ -1,17 +1,23 @@
-/** A Node 20: from `POSTERN_TEST_NODE20`, or on the PATH outside `node_modules`. */
+/** A Node 20: that of `test/needs.json`, or the one on the PATH outside `node_modules`. */
 import { execFileSync } from 'node:child_process'
 import { delimiter, join } from 'node:path'
+import { lacking, toolPath } from './installed.ts'
 
-export function findNode20(): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
-  const candidates = [process.env.POSTERN_TEST_NODE20 ?? '', ...folders.map((entry) => join(entry, 'node'))]
-  return candidates.find((path) => path !== '' && versionOf(path).startsWith('v20.'))
-}
+const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
 
-function versionOf(node: string): string {
+export const node20 =
+  [toolPath('node20'), ...folders.map((entry) => join(entry, 'node'))].find(isNode20) ?? ''
+/** A skip reason, or false. */
+export const lackingNode20 = node20 === '' && lacking('node20')
+
+function isNode20(path: string): boolean {
   try {
-    return execFileSync(node, ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    const version = execFileSync(path, ['--version'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    return version.startsWith('v20.')
   } catch {
-    return ''
+    return false
   }
 }

@@ -4,11 +4,10 @@ import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'
-
-export const nsd = { nsd: '/usr/sbin/nsd' }
 
 /** Records of a zone by lines, such as `mail TXT "v=spf1 -all"`. */
 export type Zones = Readonly<Record<string, readonly string[]>>
@@ -46,7 +45,7 @@ remote-control:
   control-enable: no
 ${names.map((name) => `zone:\n  name: ${name}\n  zonefile: ${name}\n`).join('')}`,
   )
-  const child = spawn(nsd.nsd, ['-d', '-c', config], { stdio: 'ignore' })
+  const child = spawn(toolPath('nsd'), ['-d', '-c', config], { stdio: 'ignore' })
   atEnd(scope, async () => {
     const ended = child.exitCode === null ? once(child, 'exit') : null
     child.kill('SIGTERM')

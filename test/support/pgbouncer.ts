@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { canConnect } from './postgres.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'
 
-export const pgbouncer = '/usr/sbin/pgbouncer'
 const nobody = 65_534
 
 /** `url` is Postern's URL of the server; the result is the same database through the pooler. */
@@ -34,7 +34,7 @@ default_pool_size = 20
   const isRoot = process.getuid?.() === 0 // PgBouncer refuses root
   if (isRoot) for (const path of [folder, config, users]) chownSync(path, nobody, nobody)
   const user = isRoot ? { uid: nobody, gid: nobody } : {}
-  const child = spawn(pgbouncer, ['-q', config], { ...user, cwd: '/', stdio: 'ignore' })
+  const child = spawn(toolPath('pgbouncer'), ['-q', config], { ...user, cwd: '/', stdio: 'ignore' })
   atEnd(scope, () => child.kill('SIGKILL'))
   const through = url.replace(/@[^/]+\//, `@127.0.0.1:${port}/`)
   await eventually(() => canConnect(through))

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
@@ -70,7 +71,7 @@ export async function startPostfix(
   writeFileSync(join(folder, 'etc/main.cf'), `${lines.join('\n')}\n`)
   writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd${services}`)
   const postfix = (command: string) =>
-    execFileSync('/usr/sbin/postfix', ['-c', join(folder, 'etc'), command], { stdio: 'ignore' })
+    execFileSync(toolPath('postfix'), ['-c', join(folder, 'etc'), command], { stdio: 'ignore' })
   postfix('start')
   atEnd(scope, () => postfix('stop'))
   return { port }

@@ -3,12 +3,11 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync } from 'node:fs'
 import { connect } from 'node:net'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { isListening } from './postfix.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'
-
-export const postgrey = { postgrey: '/usr/sbin/postgrey' }
 
 /** Starts postgrey. It defers a sender and recipient that it does not know, for a second. */
 export async function startPostgrey(scope: Scope) {
@@ -18,7 +17,7 @@ export async function startPostgrey(scope: Scope) {
   chmodSync(folder, 0o700)
   const port = await freePort()
   const child = spawn(
-    postgrey.postgrey,
+    toolPath('postgrey'),
     [`--inet=127.0.0.1:${port}`, '--delay=1', `--dbdir=${folder}`, `--pidfile=${folder}/pid`],
     { stdio: 'ignore' },
   )

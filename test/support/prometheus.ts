@@ -4,12 +4,11 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { toolPath } from './installed.ts'
 import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 import { eventually } from './wait.ts'
 
-export const prometheus = '/usr/bin/prometheus'
-export const promtool = '/usr/bin/promtool'
 export const rules = fileURLToPath(new URL('../../deploy/prometheus/alerts.yaml', import.meta.url))
 
 export type Sample = {
@@ -31,7 +30,7 @@ export async function startPrometheus(scope: Scope, target: string) {
     }),
   )
   const child = spawn(
-    prometheus,
+    toolPath('prometheus'),
     [`--config.file=${file}`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`],
     { stdio: 'ignore' },
   )

@@ -7,15 +7,14 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lacking } from './installed.ts'
+import { lacking, toolPath } from './installed.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
-const [aptGet, aptCache] = ['/usr/bin/apt-get', '/usr/bin/apt-cache']
-const unshare = '/usr/bin/unshare'
+const unshare = toolPath('unshare')
 
 /** A skip reason, or false if `startInThrowAwayRoot` can run `debianPackage` here. */
 export function lackingPackage(debianPackage: string): string | false {
-  const missing = lacking({ apt: aptGet, 'util-linux': unshare }, { root: true })
+  const missing = lacking('apt-get', 'unshare')
   if (missing !== false) return missing
   const layer = mkdtempSync(join(tmpdir(), 'postern-test-'))
   try {
@@ -81,7 +80,10 @@ exec chroot root sh -ec "$3"
  * version; nothing is installed.
  */
 function fetchPackage(name: string): string {
-  const policy = execFileSync(aptCache, ['policy', name], { encoding: 'utf8', env: { LC_ALL: 'C' } })
+  const policy = execFileSync('apt-cache', ['policy', name], {
+    encoding: 'utf8',
+    env: { ...process.env, LC_ALL: 'C' },
+  })
   const version = /Candidate: (\d\S*)/.exec(policy)?.[1]
   if (version === undefined) throw new Error('apt does not know it; run apt-get update')
   const folder = join(tmpdir(), `postern-packages-${name}-${version}`)
@@ -96,7 +98,7 @@ function download(name: string, version: string, folder: string): void {
   try {
     mkdirSync(join(unfinished, 'partial'))
     execFileSync(
-      aptGet,
+      toolPath('apt-get'),
       [
         ...['install', '--download-only', '--yes', '--quiet=2', '--no-install-recommends'],
         ...['-o', 'APT::Sandbox::User=root', '-o', `Dir::Cache::archives=${unfinished}`],

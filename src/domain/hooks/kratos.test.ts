@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { lacking } from '../../../test/support/installed.ts'
+import { lacking, toolPath } from '../../../test/support/installed.ts'
 import { kratos } from './kratos.ts'
 
 /** The messages of a body, or its issues as text. */
@@ -119,12 +119,12 @@ const templates: Record<string, { data: object; expected?: object }> = {
 }
 
 test('the template makes a body of each message of Kratos, without traits and texts', {
-  skip: lacking({ jsonnet: '/usr/bin/jsonnet' }),
+  skip: lacking('jsonnet'),
 }, () => {
   const evaluate = (context: object): unknown =>
     JSON.parse(
       execFileSync(
-        '/usr/bin/jsonnet',
+        toolPath('jsonnet'),
         ['--tla-code', `ctx=${JSON.stringify(context)}`, '-e', readSetUp().template],
         {
           encoding: 'utf8',

@@ -12,12 +12,11 @@ import type { PosternEvent } from '../../../src/observe/events.ts'
 import { newListener } from '../../../src/web/http/listener.ts'
 import { deferred } from '../../conformance/subject.ts'
 import { databaseAt, engine, testDatabase } from '../../support/database.ts'
-import { lacking } from '../../support/installed.ts'
+import { lacking, toolPath } from '../../support/installed.ts'
 import { ask, assertDescribed, newManagementToken } from '../../support/management.ts'
 import { operator } from '../../support/operator.ts'
 import { freePort } from '../../support/ports.ts'
 import { postgresUrl, schemaOf } from '../../support/postgres.ts'
-import { promtool } from '../../support/prometheus.ts'
 import {
   newRing,
   newSender,
@@ -132,7 +131,7 @@ test('a bug is answered 500, with a request id that its event carries', async ()
 })
 
 test('promtool finds nothing to complain of', {
-  skip: lacking({ promtool }),
+  skip: lacking('promtool'),
 }, async (t) => {
   const service = await startTestService(t, {})
   await service.post(validBody())
@@ -140,7 +139,7 @@ test('promtool finds nothing to complain of', {
     const text = await scrape(service)
     return text.includes('outcome="delivered"') ? text : null
   })
-  assert.equal(execFileSync(promtool, ['check', 'metrics'], { input, encoding: 'utf8' }), '')
+  assert.equal(execFileSync(toolPath('promtool'), ['check', 'metrics'], { input, encoding: 'utf8' }), '')
 })
 
 test('one scrape tells of requests, attempts, ends, connections, claims, groups and the queue', async (t) => {
