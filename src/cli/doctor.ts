@@ -12,7 +12,7 @@ import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
 import { isAlive } from '../domain/operator/node.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
-import { findDomainFacts } from '../management/domains/domain-parts.ts'
+import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
 import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
@@ -97,7 +97,7 @@ async function examineDatabase(
         hooksListener: describeHooksListener(config),
         opensHookSecret: (secret: SealedSecret) => openHookSecret(ring, secret) !== null,
       }
-      const parts = { store, bounceAddress, ...findDomainFacts(config) }
+      const parts = { store, bounceAddress, ...newDomainFacts(config) }
       const more = [
         checkBounces(describeFeedback(config), apps),
         checkFeedback(describeFeedback(config), await store.listFeedbackSources(), store.now()),

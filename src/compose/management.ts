@@ -5,7 +5,7 @@ import type { Config } from '../config/parse-config.ts'
 import { SharedRead } from '../domain/remembered.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { Management } from '../management/context.ts'
-import { findDomainFacts } from '../management/domains/domain-parts.ts'
+import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { RecordWatch } from '../management/domains/record-watch.ts'
 import { newReportCounts } from '../management/feedback/report-counts.ts'
 import { localAccess } from '../management/operation/access.ts'
@@ -66,7 +66,7 @@ export function composeManagement(
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
   const { consoleUrl, hooksUrl, isDev, queueMax, relays, ring, roles } = config
-  const domains = findDomainFacts(config)
+  const domains = newDomainFacts(config)
   return {
     store,
     version,

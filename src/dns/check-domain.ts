@@ -1,7 +1,7 @@
 /** Checks in DNS that mail from a domain arrives: signatures, SPF, DMARC, where replies and bounces go. */
 import { toPrintableLine } from '../domain/controls.ts'
 import type { SigningKey } from '../domain/delivery/signing-key.ts'
-import { findDkimName, formatDkimRecord, judgeDkimRecord } from '../domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord, judgeDkimRecord } from '../domain/dns/dkim-record.ts'
 import { type DmarcWalk, findPolicy, isAligned, judgeDmarc, walkDmarc } from '../domain/dns/dmarc.ts'
 import {
   type Answer,
@@ -67,7 +67,7 @@ export async function checkDomain(subject: DomainSubject, lookup: Lookup): Promi
 
 /** The line of one key, by which `domain.activate_key` also decides. */
 export async function checkKey(domain: string, key: CheckedKey, lookup: Lookup): Promise<DomainLine> {
-  const name = findDkimName(key.selector, domain)
+  const name = dkimName(key.selector, domain)
   const answer = await lookup(name, 'TXT')
   const { message, result } = judgeDkimRecord(answer, key)
   const line = (judged: Verdict, isMissing: boolean): DomainLine => ({

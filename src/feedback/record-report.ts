@@ -3,7 +3,7 @@
  * mail and for those that an operator gives.
  */
 import type { FeedbackSource } from '../domain/delivery/feedback.ts'
-import { type Destination, findDestination, suppressionBy } from '../domain/delivery/suppression.ts'
+import { classifyDestination, type Destination, suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Emit } from '../observe/events.ts'
@@ -61,7 +61,7 @@ export async function matchReport(store: ReportStore, report: Report): Promise<R
     emailId: emailId ?? null,
     email,
     finding,
-    destination: recipient == null ? 'other' : findDestination(recipient),
+    destination: recipient == null ? 'other' : classifyDestination(recipient),
     to: recipient ?? null,
   }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AppId, newId } from '../../src/domain/id.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
-import { Buckets, findCallerBucket, findRecipientBuckets } from '../../src/store/sqlite/queue/buckets.ts'
+import { Buckets, findCallerBucket, recipientBuckets } from '../../src/store/sqlite/queue/buckets.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newSqliteFile } from '../support/sqlite-file.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -79,7 +79,6 @@ test('callers and mailboxes whose hashes begin with the same 48 bits have bucket
     findCallerBucket(() => one, caller),
     findCallerBucket(() => other, caller),
   )
-  const find = (mailbox: string) =>
-    findRecipientBuckets({ mailbox, address: `${mailbox}AAAAAAAAAAA` }).mailbox
+  const find = (mailbox: string) => recipientBuckets({ mailbox, address: `${mailbox}AAAAAAAAAAA` }).mailbox
   assert.notEqual(find(one), find(other))
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SigningAlgorithm } from '../../src/domain/delivery/signing-key.ts'
-import { findDkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { findSmtpServiceByName } from '../../src/services/services.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
@@ -28,7 +28,7 @@ async function startSigning(t: Scope, options: TestOptions = {}, relay: Paramete
     ) {
       const key = await makeSigningKey(ring, { domain, selector, algorithm })
       await store.addSigningKey({ ...key, app: app.id }, operator)
-      records.set(findDkimName(selector, domain), formatDkimRecord(algorithm, key.publicKey))
+      records.set(dkimName(selector, domain), formatDkimRecord(algorithm, key.publicKey))
       await store.activateSigningKey({ domain, selector, app: app.id }, operator)
     },
     /** The message that the relay gets for one email. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findDkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { verifySignatures } from '../support/dkim.ts'
@@ -39,7 +39,7 @@ test(`500 emails a second while a key replaces another one, whose record goes a 
   const add = async (selector: string) => {
     const key = await makeSigningKey(config.ring, { domain: 'acme.test', selector, algorithm: 'rsa' })
     await store.addSigningKey({ ...key, app: app.id }, operator)
-    zone.set(findDkimName(selector, 'acme.test'), formatDkimRecord('rsa', key.publicKey))
+    zone.set(dkimName(selector, 'acme.test'), formatDkimRecord('rsa', key.publicKey))
     await store.activateSigningKey({ domain: 'acme.test', selector, app: app.id }, operator)
   }
   const limits = { keyPerMinute: 1e9, recipientPerHour: 1e9, daily: 1e9 }
@@ -64,7 +64,7 @@ test(`500 emails a second while a key replaces another one, whose record goes a 
   await eventually(() => (selectors.get('old') ?? 0) > 500)
   await add('new')
   await sleep(keptMs)
-  zone.delete(findDkimName('old', 'acme.test'))
+  zone.delete(dkimName('old', 'acme.test'))
   const before = selectors.get('new') ?? 0
   await eventually(() => (selectors.get('new') ?? 0) > before + 500)
   state.on = false

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { findDkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { verifySignatures } from '../support/dkim.ts'
@@ -32,7 +32,7 @@ async function sendSigned(): Promise<Buffer[]> {
     const key = await makeSigningKey(config.ring, { domain: 'acme.test', selector, algorithm })
     await store.addSigningKey({ ...key, app: app.id }, operator)
     await store.activateSigningKey({ domain: 'acme.test', selector, app: app.id }, operator)
-    records[findDkimName(selector, 'acme.test')] = formatDkimRecord(algorithm, key.publicKey)
+    records[dkimName(selector, 'acme.test')] = formatDkimRecord(algorithm, key.publicKey)
   }
   for (const [n, type] of emailTypes.entries()) {
     const names = { organisationName: 'Größe GmbH', inviterName: 'Ada' }

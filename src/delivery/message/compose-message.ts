@@ -9,7 +9,7 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import { LruMap } from '../../domain/lru-map.ts'
-import { type CodePlace, findCodePlace, type Purpose } from '../../domain/request/email-content.ts'
+import { type CodePlace, codePlace, type Purpose } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import type { Claim } from '../../store/store.ts'
 import { makeLinkTexts, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
@@ -44,7 +44,7 @@ export class MessageComposer {
   /** A form costs several messages, so it is made when its second one comes. */
   #findForm({ claim, app }: MessageInput): MessageForm | null {
     const hosted = claim.content.hosted === true
-    const code = findCodePlace(claim.content)
+    const code = codePlace(claim.content)
     const { locale = app.settings.locale, purpose } = claim.content
     const name = `${app.id} ${app.version} ${claim.type} ${purpose ?? ''} ${hosted} ${code} ${locale}`
     const known = this.#forms.get(name)

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto'
 import { test } from 'node:test'
 import { readTags, verifySignatures } from '../../../test/support/dkim.ts'
 import { newRing } from '../../../test/support/service.ts'
-import { findDkimName, formatDkimRecord } from '../../domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord } from '../../domain/dns/dkim-record.ts'
 import { makeSigningKey, openSigningKey } from '../../store/crypto/signing-key.ts'
 import { type Signer, signMessage } from './sign-message.ts'
 
@@ -32,7 +32,7 @@ const ring = newRing()
 const records = new Map<string, string>()
 async function newSigner(selector: string, algorithm: 'rsa' | 'ed25519'): Promise<Signer> {
   const made = await makeSigningKey(ring, { domain: 'acme.test', selector, algorithm })
-  records.set(findDkimName(selector, 'acme.test'), formatDkimRecord(algorithm, made.publicKey))
+  records.set(dkimName(selector, 'acme.test'), formatDkimRecord(algorithm, made.publicKey))
   return { domain: 'acme.test', selector, algorithm, key: openSigningKey(ring, made) }
 }
 const [rsa, elliptic] = [await newSigner('r', 'rsa'), await newSigner('e', 'ed25519')]

@@ -5,7 +5,7 @@
 import { findCause } from '../../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Reply } from '../../domain/delivery/reply.ts'
-import { findDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
+import { classifyDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
 import type { WebhookFacts } from '../../domain/webhooks/webhook.ts'
 import type { Emit } from '../../observe/events.ts'
 import { readTraceId } from '../../observe/tracing.ts'
@@ -99,7 +99,7 @@ export class OutcomeWriter {
     if (this.#striking >= strikesMax) return null
     this.#striking++
     try {
-      const destination = findDestination(content.to)
+      const destination = classifyDestination(content.to)
       const strike = await this.#deps.store.strikeRefused({ email: emailId, destination, reply: text })
       return strike.kind === 'suppressed' ? strike.until : null
     } catch (error) {

@@ -8,8 +8,8 @@ import { type Bounce, type FeedbackFinding, judgeRecord } from './feedback.ts'
 import { parseReply } from './smtp-reply.ts'
 import {
   addStrike,
+  classifyDestination,
   destinations,
-  findDestination,
   isMassBounce,
   refusesMailbox,
   type SuppressionTerms,
@@ -206,7 +206,7 @@ test('a destination is a large provider, by the domain alone', () => {
     'ada@notgmail.com': 'other',
   }
   for (const [address, destination] of Object.entries(cases))
-    assert.equal(findDestination(address as EmailAddress), destination, address)
+    assert.equal(classifyDestination(address as EmailAddress), destination, address)
   assert.deepEqual(new Set(Object.values(cases)), new Set(destinations))
 })
 

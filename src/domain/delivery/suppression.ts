@@ -124,7 +124,7 @@ const domains = {
 export type Destination = keyof typeof domains
 export const destinations = Object.keys(domains) as Destination[]
 
-export function findDestination(address: EmailAddress): Destination {
+export function classifyDestination(address: EmailAddress): Destination {
   const domain = readDomain(address).toLowerCase()
   return destinations.find((name) => domains[name].some((known) => known === domain)) ?? 'other'
 }

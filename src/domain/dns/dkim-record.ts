@@ -5,7 +5,7 @@ import { readTags } from './tags.ts'
 
 type Key = { readonly algorithm: SigningAlgorithm; readonly publicKey: string }
 
-export const findDkimName = (selector: string, domain: string): string => `${selector}._domainkey.${domain}`
+export const dkimName = (selector: string, domain: string): string => `${selector}._domainkey.${domain}`
 
 /** @param publicKey base64: of the SPKI for rsa, of the 32 bytes for ed25519 */
 export const formatDkimRecord = (algorithm: SigningAlgorithm, publicKey: string): string =>

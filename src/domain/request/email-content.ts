@@ -24,7 +24,7 @@ export type EmailContent = {
 export const codePlaces = ['none', 'beside', 'first'] as const
 export type CodePlace = (typeof codePlaces)[number]
 
-export function findCodePlace({ code, codeFirst }: Pick<EmailContent, 'code' | 'codeFirst'>): CodePlace {
+export function codePlace({ code, codeFirst }: Pick<EmailContent, 'code' | 'codeFirst'>): CodePlace {
   if (code === undefined) return 'none'
   return codeFirst === true ? 'first' : 'beside'
 }

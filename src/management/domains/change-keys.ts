@@ -5,7 +5,7 @@ import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/del
 import { always, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { findDomain } from './domain-subject.ts'
+import { fromDomain } from './domain-subject.ts'
 import { presentSigningKey, SigningKeyResource, signingKeyNotFound } from './signing-key-resource.ts'
 
 export const addKey = operation({
@@ -27,7 +27,7 @@ export const addKey = operation({
   creates: true,
   errors: ['too_many_keys', 'name_taken'],
   async run({ access, makeSigningKey, store }, { body: { algorithm = 'rsa' } }, app) {
-    const domain = findDomain(app)
+    const domain = fromDomain(app)
     const known = await store.listSigningKeys(domain)
     if (known.length >= signingKeysMax) return tooManyKeys(domain)
     const selector = newSelector(
@@ -64,7 +64,7 @@ export const activateKey = operation({
   outlives: always,
   errors: ['record_missing'],
   async run({ access, newLookup, store }, { body: { unchecked = false }, params: { selector } }, app) {
-    const domain = findDomain(app)
+    const domain = fromDomain(app)
     const key = (await store.listSigningKeys(domain)).find((candidate) => candidate.selector === selector)
     if (key === undefined) return signingKeyNotFound(selector, domain)
     if (!unchecked) {
@@ -88,7 +88,7 @@ export const removeKey = operation({
   summary: 'Removes a key of the domain. Without an active key, its mail is not signed.',
   answer: SigningKeyResource,
   async run({ access, store }, { params: { selector } }, app) {
-    const domain = findDomain(app)
+    const domain = fromDomain(app)
     const removed = await store.removeSigningKey({ domain, selector, app: app.id }, access.actor)
     return removed === null ? signingKeyNotFound(selector, domain) : done(presentSigningKey(removed))
   },

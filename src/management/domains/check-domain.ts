@@ -5,7 +5,7 @@ import { results } from '../../domain/dns/lookup.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
-import { checkAppDomain, findDomain } from './domain-subject.ts'
+import { checkAppDomain, fromDomain } from './domain-subject.ts'
 import { presentRecord, RecordResource } from './signing-key-resource.ts'
 
 const LineResource = closed({
@@ -34,7 +34,7 @@ export const checkDomainOfApp = operation({
   }),
   async run(context, _input, app) {
     const { access, store } = context
-    const domain = findDomain(app)
+    const domain = fromDomain(app)
     const lines = await checkAppDomain(app, context)
     await store.recordAction(
       { action: 'domain.check', app: app.id, target: domain, before: null, after: null },

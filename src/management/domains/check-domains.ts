@@ -2,7 +2,7 @@
 import type { App } from '../../domain/app/app.ts'
 import { isReservedDomain } from '../../domain/delivery/reserved-domain.ts'
 import type { Finding } from '../../store/store.ts'
-import { checkAppDomain, type DomainParts, findDomain, findDomains } from './domain-subject.ts'
+import { checkAppDomain, type DomainParts, fromDomain, mailDomains } from './domain-subject.ts'
 
 /** The domains that are checked, and of each the envelopes; the others have to be asked for. */
 const domainsMax = 20
@@ -14,8 +14,8 @@ const envelopesMax = 3
  */
 export async function checkDomains(parts: DomainParts): Promise<Finding[]> {
   const apps = (await parts.store.listApps()).filter(({ status }) => status === 'active')
-  const subjects = new Map(apps.map((app) => [JSON.stringify(findDomains(app, parts)), app]))
-  const byDomain = Map.groupBy(subjects.values(), findDomain)
+  const subjects = new Map(apps.map((app) => [JSON.stringify(mailDomains(app, parts)), app]))
+  const byDomain = Map.groupBy(subjects.values(), fromDomain)
   const domains = [...byDomain].filter(([domain]) => !isReservedDomain(domain)).slice(0, domainsMax)
   const checks = domains.flatMap(([domain, ofDomain]) =>
     ofDomain.slice(0, envelopesMax).map((app) => {

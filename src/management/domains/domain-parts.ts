@@ -4,7 +4,7 @@ import { ZoneResolver } from '../../dns/zone-resolver.ts'
 import { combineTraits } from '../../domain/delivery/relay-traits.ts'
 import type { Management } from '../context.ts'
 
-export const findDomainFacts = ({
+export const newDomainFacts = ({
   dnsServers,
   relays,
 }: {

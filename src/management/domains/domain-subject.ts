@@ -16,21 +16,21 @@ import type { Context } from '../operation/operation.ts'
 export type DomainParts = Pick<Context, 'store' | 'newLookup' | 'relayTraits' | 'bounceAddress'>
 
 /** The domain of an app's From address: its mail is signed for it, and judged by it. */
-export const findDomain = ({ settings }: App): string => readDomain(settings.from.address as EmailAddress)
+export const fromDomain = ({ settings }: App): string => readDomain(settings.from.address as EmailAddress)
 
 export async function checkAppDomain(app: App, parts: DomainParts): Promise<readonly DomainLine[]> {
-  const keys = await parts.store.listSigningKeys(findDomain(app))
+  const keys = await parts.store.listSigningKeys(fromDomain(app))
   return checkDomain(newSubject(app, keys, parts), parts.newLookup())
 }
 
 /** The domain of an app's mail, of its envelopes, and of the address that bounces go to. */
-export function findDomains(
+export function mailDomains(
   app: App,
   { bounceAddress, relayTraits }: Pick<DomainParts, 'bounceAddress' | 'relayTraits'>,
 ): Pick<DomainSubject, 'domain' | 'envelopeDomain' | 'bounceDomain'> {
   const bounce = findBounceAddress(app.settings, bounceAddress)
   return {
-    domain: findDomain(app),
+    domain: fromDomain(app),
     envelopeDomain: findEnvelopeDomain(chooseSenders(app.settings, bounceAddress), relayTraits),
     bounceDomain: bounce === null ? null : readDomain(bounce),
   }
@@ -39,7 +39,7 @@ export function findDomains(
 function newSubject(app: App, keys: readonly SigningKey[], parts: DomainParts): DomainSubject {
   const { include, rewrites } = parts.relayTraits
   return {
-    ...findDomains(app, parts),
+    ...mailDomains(app, parts),
     // A relay that composes the message sends no signature of ours.
     keys: rewrites === 'all' ? [] : keys,
     include,

@@ -4,7 +4,7 @@ import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { findDomain } from './domain-subject.ts'
+import { fromDomain } from './domain-subject.ts'
 import { presentSigningKey, SigningKeyResource } from './signing-key-resource.ts'
 
 export const showDomain = operation({
@@ -23,9 +23,9 @@ export const showDomain = operation({
     keys: Type.Array(SigningKeyResource),
   }),
   async run({ access, store }, _input, app) {
-    const domain = findDomain(app)
+    const domain = fromDomain(app)
     const [keys, apps] = await Promise.all([store.listSigningKeys(domain), store.listApps()])
-    const sharing = apps.filter((other) => isInScope(access, other.id) && findDomain(other) === domain)
+    const sharing = apps.filter((other) => isInScope(access, other.id) && fromDomain(other) === domain)
     return done({ domain, apps: sharing.map(({ slug }) => slug), keys: keys.map(presentSigningKey) })
   },
 })

@@ -1,7 +1,7 @@
 /** Signing keys as operators see them, with the record that each needs in DNS. */
 import { type Static, Type } from 'typebox'
 import { type SigningKey, signingAlgorithms, signingKeyStates } from '../../domain/delivery/signing-key.ts'
-import { findDkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
 import { fail } from '../operation/result.ts'
 import { closed, time } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
@@ -33,7 +33,7 @@ export const presentSigningKey = (key: SigningKey): SigningKeyResource => ({
   algorithm: key.algorithm,
   state: key.state,
   record: presentRecord({
-    name: findDkimName(key.selector, key.domain),
+    name: dkimName(key.selector, key.domain),
     value: formatDkimRecord(key.algorithm, key.publicKey),
   }),
   createdAt: iso(key.createdAt),

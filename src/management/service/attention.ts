@@ -9,7 +9,7 @@ import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
-import { findDomain } from '../domains/domain-subject.ts'
+import { fromDomain } from '../domains/domain-subject.ts'
 import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import { judgeGone, judgeReports, judgeSilence } from './attention-reports.ts'
@@ -23,7 +23,7 @@ import {
   nameAll,
   type Situation,
 } from './condition.ts'
-import { findOutageEnd } from './earlier.ts'
+import { outageEnd } from './earlier.ts'
 import type { QueueResource } from './queue.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
@@ -132,7 +132,7 @@ function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] 
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
-  const endedMs = findOutageEnd(nodes)
+  const endedMs = outageEnd(nodes)
   // Mail that was due only after the outage waits for another reason.
   const isLeft = delayed.every(({ lateMs }) => countedAt - lateMs <= endedMs)
   if (isLeft && nowMs - endedMs < recoveryMs) {
@@ -180,7 +180,7 @@ function judgeApps(situation: Situation): Condition[] {
 
 function judgeRecords({ apps, records }: Situation): Condition[] {
   return records.flatMap(({ domain, message, selector }): Condition[] => {
-    const slugs = apps.filter((app) => findDomain(app) === domain).map(({ slug }) => slug)
+    const slugs = apps.filter((app) => fromDomain(app) === domain).map(({ slug }) => slug)
     const text = `Receivers cannot verify the mail from ${domain}, which the key ${selector} signs, and may refuse it. ${message}`
     return slugs.length === 0 ? [] : [{ kind: 'record_missing', message: text, apps: slugs, urgent: true }]
   })
@@ -244,7 +244,7 @@ function judgeApp(app: App, { queue, usage }: Pick<Situation, 'queue' | 'usage'>
       'setting_invalid',
       `The allow-list of ${slug} has entries that are no longer valid, so their links are refused: ${invalid.join(', ')}. Replace or remove them.`,
     )
-  const domain = findDomain(app)
+  const domain = fromDomain(app)
   if (!hasDomain(settings, domain))
     add(
       'setting_invalid',

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ago, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
 import { minuteMs } from '../../domain/duration.ts'
-import { findEarlier, findOutageEnd } from './earlier.ts'
+import { findEarlier, outageEnd } from './earlier.ts'
 
 test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
   const minute = nowMs / minuteMs
   const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
   const nodes = [node({ relays: [relay('r1', true, outage)] })]
-  assert.equal(findOutageEnd(nodes), Date.parse(outage.until))
+  assert.equal(outageEnd(nodes), Date.parse(outage.until))
   const earlier = findEarlier({
     nowMs,
     nodes,

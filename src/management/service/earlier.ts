@@ -22,7 +22,7 @@ export type Earlier = {
 type Minutes = readonly Pick<ActivityRow, 'minute' | 'event' | 'count'>[]
 
 /** When the last outage of a relay ended; 0 if none is known. */
-export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
+export const outageEnd = (nodes: readonly NodeResource[]): number =>
   Math.max(
     0,
     ...nodes.flatMap(({ relays }) =>

@@ -16,7 +16,7 @@ import {
   hasNow,
 } from './app-conditions.ts'
 import type { Situation } from './condition.ts'
-import { type Earlier, findEarlier, findOutageEnd, firstMinuteAfter, type PastCondition } from './earlier.ts'
+import { type Earlier, findEarlier, firstMinuteAfter, outageEnd, type PastCondition } from './earlier.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
 export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
@@ -31,7 +31,7 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
     read(to - overMinutes),
   ])
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
-  const afterOutage = Math.max(begin, firstMinuteAfter(findOutageEnd(nodes)))
+  const afterOutage = Math.max(begin, firstMinuteAfter(outageEnd(nodes)))
   const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
   const expired = hasExpired
     ? countExpired(afterOutage === begin ? byApp : await read(afterOutage))

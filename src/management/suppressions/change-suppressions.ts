@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Type } from 'typebox'
 import { suppressionsMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
-import { findDestination } from '../../domain/delivery/suppression.ts'
+import { classifyDestination } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, SuppressionId } from '../../domain/id.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
@@ -53,7 +53,7 @@ export const addSuppression = operation({
     const suppression = {
       app: found?.value.id ?? null,
       recipient: store.nameRecipient(address.value),
-      destination: findDestination(address.value),
+      destination: classifyDestination(address.value),
       until: store.now() + days * dayMs,
     }
     const made = await store.setSuppression(suppression, access.actor)

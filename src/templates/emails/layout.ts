@@ -29,7 +29,7 @@ const writeFont = (size: string, { strings }: Frame): string =>
   `font:${size} -apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,${strings.fonts}Helvetica,Arial,sans-serif`
 
 /** Mail clients do not know `start`. */
-const findStart = ({ direction }: Strings): string => (direction === 'rtl' ? 'right' : 'left')
+const startSide = ({ direction }: Strings): string => (direction === 'rtl' ? 'right' : 'left')
 
 // Outlook.com sets [data-ogsc] on a page in its own dark mode.
 const style = `
@@ -61,7 +61,7 @@ const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
 export function renderHtml(frame: Frame): string {
   const { letter, strings } = frame
   const { direction } = strings
-  const start = findStart(strings)
+  const start = startSide(strings)
   const ink = `margin:0 0 16px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
   return html`<!doctype html>
 <html lang="${frame.language}" dir="${direction}">
@@ -114,7 +114,7 @@ function code(frame: Frame): Html {
   const intro = `margin:0 0 12px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
   // Forced colours take the background away, and draw the border.
   const boxStyle = `padding:10px 16px;background:${box};border:1px solid transparent;border-radius:8px`
-  const style = `margin:0;direction:ltr;text-align:${findStart(strings)};font:600 32px/1.3 ui-monospace,'SF Mono',Menlo,Consolas,monospace;letter-spacing:.12em;color:#1b1f24;-webkit-user-select:all;user-select:all`
+  const style = `margin:0;direction:ltr;text-align:${startSide(strings)};font:600 32px/1.3 ui-monospace,'SF Mono',Menlo,Consolas,monospace;letter-spacing:.12em;color:#1b1f24;-webkit-user-select:all;user-select:all`
   return html`<p class="ink" style="${intro}">${letter.code?.intro ?? ''}</p>
 <table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px">
 <tr><td class="code-box" bgcolor="${box}" style="${boxStyle}">
@@ -150,7 +150,7 @@ function linkAndNotes(frame: Frame): Html {
 <hr class="rule" style="${divider}">
 ${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}
 <p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}</p>
-<p class="soft" dir="ltr" style="margin:0;direction:ltr;text-align:${findStart(strings)}"><a class="soft" href="${url}" style="${link}">${url}</a></p>`
+<p class="soft" dir="ltr" style="margin:0;direction:ltr;text-align:${startSide(strings)}"><a class="soft" href="${url}" style="${link}">${url}</a></p>`
 }
 
 function footer(frame: Frame): Html {

@@ -4,7 +4,7 @@
  * left is filled in at every attempt.
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/request/email-content.ts'
+import { type CodePlace, codePlace, type EmailContent } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
 import type { LinkTexts } from '../letter.ts'
@@ -30,7 +30,7 @@ export type Rendered = {
 }
 
 export const renderEmail = (input: TemplateInput): Rendered =>
-  renderWith(makeLinkTexts(input), { ...input, code: findCodePlace(input.content) })
+  renderWith(makeLinkTexts(input), { ...input, code: codePlace(input.content) })
 
 export function makeLinkTexts({
   app,

@@ -64,7 +64,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const listener = newListener({
     emit: deps.emit,
     isProxy: deps.isProxy,
-    notFound: (request, reply) => sendPage(reply, 404, unknownPage(findReaderLanguage(request))),
+    notFound: (request, reply) => sendPage(reply, 404, unknownPage(readerLanguage(request))),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
@@ -114,7 +114,7 @@ type Exchange = { request: FastifyRequest; reply: FastifyReply }
 
 function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }: Exchange): FastifyReply {
   emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'link' })
-  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(findReaderLanguage(request)))
+  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(readerLanguage(request)))
 }
 
 const slugMs = 5000
@@ -156,12 +156,12 @@ class LinkOpener {
 const noApp = '' as AppId
 
 /** Where no app is known, and with it no email: the language of the browser. */
-const findReaderLanguage = ({ headers }: FastifyRequest): Language =>
+const readerLanguage = ({ headers }: FastifyRequest): Language =>
   findLanguage(chooseLanguage(headers['accept-language'] ?? '') ?? 'en')
 
 function show({ request, reply }: Exchange, opened: Opened, emit: Emit): FastifyReply {
   emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
-  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(findReaderLanguage(request)))
+  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(readerLanguage(request)))
   const { settings } = opened.app
   const language = findLanguage(opened.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))

@@ -34,7 +34,7 @@ export const findCallerBucket = (keyedHash: KeyedHash, caller: Caller): Bucket =
   return toBucket(hash, toBytes(hash.slice(8, 12)).readUInt16BE())
 }
 
-export function findRecipientBuckets({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
+export function recipientBuckets({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
   readonly mailbox: Bucket
   readonly address: Bucket
 } {

@@ -24,7 +24,7 @@ import { sealContent } from '../../crypto/sealed-content.ts'
 import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
 import { nameSuperseding } from '../../shared/recent-emails.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
-import { type Bucket, findCallerBucket, findRecipientBuckets } from './buckets.ts'
+import { type Bucket, findCallerBucket, recipientBuckets } from './buckets.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { CachedKey, WriteTransaction } from './write-transaction.ts'
 
@@ -174,7 +174,7 @@ function charge(tx: WriteTransaction, buckets: readonly LimitedBucket[], keep = 
 }
 
 function readRecipientLimits(app: App, names: RecipientNames): readonly LimitedBucket[] {
-  const { address, mailbox } = findRecipientBuckets(names)
+  const { address, mailbox } = recipientBuckets(names)
   return [
     [address, recipientLimit(app.settings.limits)],
     [mailbox, mailboxLimit(app.settings.limits)],
