@@ -91,6 +91,20 @@ export function copyCluster(scope: Scope, folder: string): string {
   return copy
 }
 
+const stillInUse = 'is still in use' // by the processes of a server that was killed
+
+function launch(folder: string, settings: readonly string[]): { child: ChildProcess; said: string[] } {
+  const child = spawn(join(installation(), 'bin', 'postgres'), ['-D', folder, ...settings], {
+    ...user,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const said: string[] = []
+  child.stderr?.on('data', (chunk) => said.push(String(chunk)))
+  return { child, said }
+}
+
+/** Starts PostgreSQL on `folder`, again while the processes of a killed one are ending. */
 export async function startCluster(
   scope: Scope,
   folder: string,
@@ -101,30 +115,27 @@ export async function startCluster(
     '-c',
     `${name}=${value}`,
   ])
-  const child = spawn(join(installation(), 'bin', 'postgres'), ['-D', folder, ...settings], {
-    ...user,
-    cwd: '/',
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const said: string[] = []
-  child.stderr.on('data', (chunk) => said.push(String(chunk)))
-  const pid = child.pid ?? 0
+  let server = launch(folder, settings)
+  const pidOf = () => server.child.pid ?? 0
   const signal = (name: NodeJS.Signals) => {
-    for (const each of [...childrenOf(pid), pid]) sendSignal(each, name)
+    for (const each of [...childrenOf(pidOf()), pidOf()]) sendSignal(each, name)
   }
   const kill = async () => {
-    if (hasEnded(child)) return
-    const ended = once(child, 'exit')
+    if (hasEnded(server.child)) return
+    const ended = once(server.child, 'exit')
     signal('SIGKILL')
     await ended
   }
   atEnd(scope, kill)
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   await eventually(async () => {
-    if (hasEnded(child)) throw new Error(`PostgreSQL ended: ${said.join('')}`)
-    return canConnect(url)
+    if (!hasEnded(server.child)) return canConnect(url)
+    const error = server.said.join('')
+    if (!error.includes(stillInUse)) throw new Error(`PostgreSQL ended: ${error}`)
+    server = launch(folder, settings)
+    return false
   })
-  return { port, folder, url, pid, kill, signal }
+  return { port, folder, url, pid: pidOf(), kill, signal }
 }
 
 function childrenOf(pid: number): number[] {
