@@ -1,9 +1,11 @@
 /** The database's files are moved, deleted, replaced or mounted over under a running service. */
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { requireFile } from '../../src/store/sqlite/files/migrate.ts'
 import { mountOver } from '../support/block-device.ts'
 import { postern, type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
@@ -218,4 +220,14 @@ test('row 54: the worker lock is deleted while a process sends: a second one doe
   await eventually(async () => JSON.parse(await show()).length === 3)
   assert.equal(new Set(begun).size, begun.length)
   assert.doesNotMatch(`${first.output()}${second.output()}`, /held emails|not confirmed/)
+})
+
+test('a database that another process is making is waited for; a journal that stays is a leftover', (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  writeFileSync(`${path}-journal`, 'a journal')
+  assert.throws(() => requireFile(path, 'migrate'), /postern\.db-journal shows that there was one/)
+  const other = spawn('sh', ['-c', 'sleep 0.3; rm "$0-journal"', path], { stdio: 'ignore' })
+  t.after(() => other.kill())
+  requireFile(path, 'migrate')
+  assert.equal(existsSync(`${path}-journal`), false)
 })

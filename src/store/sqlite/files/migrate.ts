@@ -19,13 +19,11 @@ const ownSteps = new URL('../migrations/', import.meta.url)
  */
 export function requireFile(given: string, use: SchemaUse): void {
   const path = resolveLink(given)
-  const size = sizeOf(path)
   const [wal, lock] = [`${path}-wal`, `${path}-worker`]
-  const left = findLeftover(path) ?? (size === null && existsSync(lock) ? lock : null)
-  if (left !== null)
-    throw new StoreUnavailable(
-      `there is no database at ${path}, but ${left} shows that there was one: put the database back (is its disk mounted?), or restore a backup. To start with a new one, move ${left} away`,
-    )
+  const hadLock = existsSync(lock) // asked first: another process may be making both
+  const left = findLeftoverAfterStarts(path)
+  const size = sizeOf(path)
+  refuseLeftover(path, left ?? (size === null && hadLock ? lock : null))
   if (size && sizeOf(wal) && !isInWalMode(path))
     throw new StoreUnavailable(
       `${path} is a backup that was copied here, and ${wal} belongs to the database before it: use "postern restore", or move ${wal} away`,
@@ -35,6 +33,27 @@ export function requireFile(given: string, use: SchemaUse): void {
   if (!existsSync(folder))
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
   stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
+}
+
+function refuseLeftover(path: string, left: string | null): void {
+  if (left === null) return
+  throw new StoreUnavailable(
+    `there is no database at ${path}, but ${left} shows that there was one: put the database back (is its disk mounted?), or restore a backup. To start with a new one, move ${left} away`,
+  )
+}
+
+const startMs = 2000
+const pauseMs = 20
+
+/** While another process makes the database, it is empty and has a journal. */
+function findLeftoverAfterStarts(path: string): string | null {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  const endMs = performance.now() + startMs
+  for (;;) {
+    const left = findLeftover(path)
+    if (left !== `${path}-journal` || performance.now() > endMs) return left
+    Atomics.wait(pause, 0, 0, pauseMs)
+  }
 }
 
 /**
