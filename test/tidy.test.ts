@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, matchesGlob, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { hookRefusals, renderDocuments } from '../scripts/tables.ts'
@@ -214,6 +214,19 @@ test('the API never reaches the delivery, and management never reaches the key r
       for (const reached of reachableFrom(file)) assert.doesNotMatch(reached, target, `from ${file}`)
     }
   }
+})
+
+test('mutation tests copy every file that the tests of the domain load', () => {
+  const { ignorePatterns } = JSON.parse(read('stryker.config.json')) as { ignorePatterns: string[] }
+  const copied = ignorePatterns
+    .filter((pattern) => pattern.startsWith('!/'))
+    .map((pattern) => pattern.slice(2))
+  const tests = sources.filter((name) => name.startsWith('src/domain/') && name.endsWith('.test.ts'))
+  for (const file of new Set(tests.flatMap((name) => [...reachableFrom(name)])))
+    assert.ok(
+      copied.some((pattern) => matchesGlob(file, pattern)),
+      `stryker.config.json does not copy ${file}`,
+    )
 })
 
 test('the client imports nothing but itself, and knows no runtime', () => {
