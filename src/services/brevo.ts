@@ -1,21 +1,13 @@
 /** Brevo (developers.brevo.com). */
 import { basic } from './event-proof.ts'
 import type { MailService } from './service.ts'
-import {
-  bounced,
-  complained,
-  confirmed,
-  delayed,
-  describeEvent,
-  type Meanings,
-  suppressed,
-} from './service-event.ts'
+import { bounced, describeEvent, type Meanings, suppressed } from './service-event.ts'
 
 const meanings: Meanings = {
-  delivered: confirmed,
-  spam: complained,
-  complaint: complained,
-  deferred: delayed, // also for replies such as 550 5.1.1
+  delivered: 'confirmed',
+  spam: 'complained',
+  complaint: 'complained',
+  deferred: 'delayed', // also for replies such as 550 5.1.1
   hard_bounce: bounced(true),
   invalid_email: bounced(true),
   soft_bounce: bounced(false),

@@ -6,18 +6,18 @@ import { failureCauses } from '../domain/delivery/failure-cause.ts'
 import type { JsonFields } from '../domain/feedback/json-fields.ts'
 import { basic } from './event-proof.ts'
 import type { MailService } from './service.ts'
-import { bounced, complained, confirmed, delayed, describeEvent } from './service-event.ts'
+import { bounced, describeEvent, type Meanings } from './service-event.ts'
 
 function readEvent({ kind, recipient, reply: text, cause, permanent }: JsonFields) {
   const given = failureCauses.find((name) => name === cause)
   const failed = bounced(typeof permanent === 'boolean' ? permanent : undefined, (judged) => given ?? judged)
-  const meanings = {
-    confirmed,
-    complained,
-    not_spam: { kind: 'not_spam' },
-    delayed,
+  const meanings: Meanings = {
+    confirmed: 'confirmed',
+    complained: 'complained',
+    not_spam: 'not_spam',
+    delayed: 'delayed',
     bounced: failed,
-  } as const
+  }
   return describeEvent(meanings, kind, { recipient, text })
 }
 

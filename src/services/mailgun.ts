@@ -4,7 +4,7 @@ import { type JsonFields, toFields, toText } from '../domain/feedback/json-field
 import { includes } from '../domain/signatures.ts'
 import { type BodyProof, basic, secretMin } from './event-proof.ts'
 import type { MailService } from './service.ts'
-import { bounced, complained, confirmed, delayed, describeEvent, suppressed } from './service-event.ts'
+import { bounced, describeEvent, suppressed } from './service-event.ts'
 
 /**
  * The signature in a body covers a time and a token, and not the event. That of the main account is beside
@@ -29,8 +29,13 @@ function readEvent(body: JsonFields) {
   const text = `${toText(code)} ${toText(message) || toText(description)}`.trim()
   const isListed = toText(reason).startsWith('suppress-')
   const failed =
-    severity === 'temporary' ? delayed : bounced(severity === 'permanent', isListed ? suppressed : undefined)
-  return describeEvent({ delivered: confirmed, complained, failed }, event, { recipient, text })
+    severity === 'temporary'
+      ? 'delayed'
+      : bounced(severity === 'permanent', isListed ? suppressed : undefined)
+  return describeEvent({ delivered: 'confirmed', complained: 'complained', failed }, event, {
+    recipient,
+    text,
+  })
 }
 
 export const mailgun: MailService = {

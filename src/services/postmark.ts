@@ -4,17 +4,7 @@ import { type JsonFields, toText } from '../domain/feedback/json-fields.ts'
 import { basic } from './event-proof.ts'
 import { type ApiMessage, formatMailbox, json, type MailApi, readText, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'
-import {
-  blocked,
-  bounced,
-  complained,
-  confirmed,
-  delayed,
-  describeEvent,
-  type Meanings,
-  suppressed,
-  unlessKnown,
-} from './service-event.ts'
+import { blocked, bounced, describeEvent, type Meanings, suppressed, unlessKnown } from './service-event.ts'
 
 type Account = { readonly token: string; readonly stream: string }
 
@@ -78,14 +68,14 @@ const bounces: Meanings = {
   SpamNotification: bounced(true, blocked),
   VirusNotification: bounced(true, blocked),
   ManuallyDeactivated: bounced(true, suppressed),
-  Transient: delayed,
-  DnsError: delayed,
+  Transient: 'delayed',
+  DnsError: 'delayed',
 }
 
 /** One event a call. It returns no headers; the reference is in the metadata. */
 function readEvent({ RecordType, Type, Recipient, Email, Details, Description }: JsonFields) {
   if (RecordType !== 'Bounce')
-    return describeEvent({ Delivery: confirmed, SpamComplaint: complained }, RecordType, {
+    return describeEvent({ Delivery: 'confirmed', SpamComplaint: 'complained' }, RecordType, {
       recipient: Recipient ?? Email,
     })
   return describeEvent(bounces, Type, { recipient: Email, text: toText(Details) || Description })

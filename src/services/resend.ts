@@ -9,9 +9,6 @@ import { type ApiMessage, formatMailbox, json, type MailApi, readText, toJson } 
 import type { ApiService, MailService } from './service.ts'
 import {
   bounced,
-  complained,
-  confirmed,
-  delayed,
   describeEvent,
   type EventMeaning,
   type Meanings,
@@ -92,9 +89,9 @@ const proof: Proof<Buffer> = {
 }
 
 const meanings: Meanings = {
-  'email.delivered': confirmed,
-  'email.complained': complained,
-  'email.delivery_delayed': delayed,
+  'email.delivered': 'confirmed',
+  'email.complained': 'complained',
+  'email.delivery_delayed': 'delayed',
   'email.suppressed': bounced(true, suppressed),
   'email.failed': bounced(true),
 }

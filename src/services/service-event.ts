@@ -23,10 +23,6 @@ type EventDetails = {
 
 export type ServiceEvent = EventMeaning & EventDetails
 
-export const confirmed: EventMeaning = { kind: 'confirmed' }
-export const complained: EventMeaning = { kind: 'complained' }
-export const delayed: EventMeaning = { kind: 'delayed' }
-
 export const bounced = (
   permanent?: boolean,
   correct?: (judged: FailureCause) => FailureCause,
@@ -37,13 +33,14 @@ export const bounced = (
 })
 
 /** By the type of an event, as the service writes it. */
-export type Meanings = Readonly<Record<string, EventMeaning>>
+export type Meanings = Readonly<Record<string, EventMeaning | FeedbackKind>>
 
 /** The event, or null if its type says nothing about a delivery. */
 export function describeEvent(meanings: Meanings, type: unknown, details: EventDetails): ServiceEvent | null {
   const name = toText(type)
   const meaning = Object.hasOwn(meanings, name) ? meanings[name] : undefined
-  return meaning === undefined ? null : { ...meaning, ...details }
+  if (meaning === undefined) return null
+  return { ...(typeof meaning === 'string' ? { kind: meaning } : meaning), ...details }
 }
 
 /** For a bounce whose reply says nothing. */

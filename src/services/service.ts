@@ -11,7 +11,7 @@
  *       },
  *       events: {
  *         proof: basic,
- *         read: ({ type, to, reason }) => describeEvent({ delivered: confirmed, bounce: bounced() }, type,
+ *         read: ({ type, to, reason }) => describeEvent({ delivered: 'confirmed', bounce: bounced() }, type,
  *           { recipient: to, text: reason }),
  *       },
  *     }
