@@ -3,8 +3,9 @@
  * UTC.
  */
 
-import { type Static, type TSchema, Type } from 'typebox'
+import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { hookSystemNames } from '../domain/hooks/systems.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
@@ -27,16 +28,16 @@ export const idSchema = (prefix: string) => Type.String({ pattern: idPattern(pre
 export const newPageSchema = <Item extends TSchema>(item: Item) =>
   closed({ items: Type.Array(item), next: orNull(Type.String()) })
 
-export const AppResource = closed({
+const appFields = {
   id: idSchema('app'),
   slug: Type.String(),
   status: appStatus(),
   version: Type.Integer({ minimum: 1 }),
   createdAt: time(),
   updatedAt: time(),
-  ...settingsFields,
-})
-export type AppResource = Static<typeof AppResource>
+}
+export type AppResource = Static<TObject<typeof appFields>> & AppSettings
+export const AppResource = Type.Unsafe<AppResource>(closed({ ...appFields, ...settingsFields }))
 
 export const presentApp = (app: App): AppResource => ({
   id: app.id,
@@ -45,7 +46,7 @@ export const presentApp = (app: App): AppResource => ({
   version: app.version,
   createdAt: iso(app.createdAt),
   updatedAt: iso(app.updatedAt),
-  ...(app.settings as Static<ReturnType<typeof Type.Object<typeof settingsFields>>>),
+  ...app.settings,
 })
 
 const keyFields = {

@@ -3,7 +3,8 @@
  * patch (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which
  * reports every fault.
  */
-import { type Static, type TOptional, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox'
+import { type TProperties, type TSchema, Type } from 'typebox'
+import type { AppStatus } from '../domain/app/app.ts'
 import { parseAppSettings } from '../domain/app/check-settings.ts'
 import { withAddressDomains } from '../domain/app/sender-domains.ts'
 import type { Setting, SettingGroup } from '../domain/app/setting.ts'
@@ -56,14 +57,8 @@ const hookSchema = closed({
   organisationName: Type.Optional(Type.String({ examples: ['Acme'] })),
 })
 
-type Schemas<Values> = {
-  [Name in keyof Values]-?: undefined extends Values[Name]
-    ? TOptional<TUnsafe<NonNullable<Values[Name]>>>
-    : TUnsafe<Values[Name]>
-}
-
 /** In the order in which they are kept and answered. */
-export const settingsFields = toSchemas(settingEntries) as unknown as Schemas<AppSettings>
+export const settingsFields = toSchemas(settingEntries)
 
 const status = appStatus()
 
@@ -78,27 +73,26 @@ const readOnly = Object.fromEntries(
   ]),
 )
 
-const { name, from, ...defaulted } = settingsFields
-const optional = <Fields extends TProperties>(fields: Fields) =>
-  Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, Type.Optional(field)])) as {
-    [Name in keyof Fields]: ReturnType<typeof Type.Optional<Fields[Name]>>
-  }
+const optional = (fields: TProperties): TProperties =>
+  Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, Type.Optional(field)]))
 
 /** A whole app. Fields that are left out have their defaults. */
-export const AppBody = closed({
-  name,
-  from,
-  ...optional(defaulted),
-  limits: Type.Optional(
-    Type.Unsafe<Partial<AppSettings['limits']>>(
-      closed(optional(toSchemas(Object.entries(settingsTable.limits.fields)))),
-    ),
-  ),
-  status: Type.Optional(status),
-  slug: Type.Optional(Type.String({ description: 'If given, it must match the slug in the path.' })),
-  ...readOnly,
-})
-export type AppBody = Static<typeof AppBody>
+export type AppBody = Pick<AppSettings, 'name' | 'from'> &
+  Partial<Omit<AppSettings, 'limits'>> & {
+    readonly limits?: Partial<AppSettings['limits']>
+    readonly status?: AppStatus
+    readonly slug?: string
+  }
+export const AppBody = Type.Unsafe<AppBody>(
+  closed({
+    ...optional(settingsFields),
+    ...toSchemas(settingEntries.filter(([name]) => name === 'name' || name === 'from')),
+    limits: Type.Optional(closed(optional(toSchemas(Object.entries(settingsTable.limits.fields))))),
+    status: Type.Optional(status),
+    slug: Type.Optional(Type.String({ description: 'If given, it must match the slug in the path.' })),
+    ...readOnly,
+  }),
+)
 
 /** Null may stand at any depth: the merged settings are checked as a whole. */
 const toPatchSchema = (fields: TProperties): TProperties =>
