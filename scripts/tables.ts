@@ -107,9 +107,10 @@ function renderMetrics(): string {
   const metrics = newMetrics(facts).registry.getMetricsAsArray()
   const rows = metrics
     .filter(({ name }) => name.startsWith('postern_'))
-    .map(({ help, name, type, ...more }) => {
-      const { labelNames } = more as unknown as { readonly labelNames: readonly string[] }
-      return [code(name), `${type}`, labelNames.map(code).join(', '), help]
+    .map((metric) => {
+      // prom-client's types leave the labels out.
+      const labels = 'labelNames' in metric && Array.isArray(metric.labelNames) ? metric.labelNames : []
+      return [code(metric.name), `${metric.type}`, labels.map(code).join(', '), metric.help]
     })
   return renderTable(['metric', 'type', 'labels', 'meaning'], rows)
 }
