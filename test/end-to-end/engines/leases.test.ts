@@ -6,11 +6,33 @@ import { Worker } from '../../../src/delivery/worker/worker.ts'
 import { noReply } from '../../../src/domain/delivery/reply.ts'
 import type { EmailId } from '../../../src/domain/id.ts'
 import type { PosternEvent } from '../../../src/observe/events.ts'
-import { type Claim, type Lease, StoreUnavailable } from '../../../src/store/store.ts'
+import { type Claim, type Lease, type Store, StoreUnavailable } from '../../../src/store/store.ts'
 import { newTestRelay, relayTo, startTestService, validBody } from '../../support/service.ts'
 import { startScriptedServer } from '../../support/smtp.ts'
 import { atEnd } from '../../support/temporary.ts'
 import { eventually } from '../../support/wait.ts'
+
+type WorkerOptions = ConstructorParameters<typeof Worker>[0]
+
+/** A worker that does some things of the store in its own way. */
+const newWorker = (
+  store: Store,
+  {
+    store: own,
+    ...options
+  }: Partial<Omit<WorkerOptions, 'store'>> &
+    Pick<WorkerOptions, 'relays'> & { readonly store?: Partial<WorkerOptions['store']> },
+): Worker =>
+  new Worker({
+    store: { ...store, ...own },
+    random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
+    signing: null,
+    onFailed: async () => {},
+    emit: () => {},
+    ...options,
+  })
 
 test('after the store has said that a lease is lost, the message is not handed over', async (t) => {
   const waiting: Socket[] = []
@@ -21,11 +43,8 @@ test('after the store has said that a lease is lost, the message is not handed o
   const events: PosternEvent[] = []
   const renewals: number[] = []
   const leased: Lease[] = []
-  const worker = new Worker({
+  const worker = newWorker(store, {
     store: {
-      claimDue: store.claimDue,
-      recordOutcome: store.recordOutcome,
-      strikeRefused: store.strikeRefused,
       renewLeases: async (leases) => {
         leased.push(...leases)
         const lost = await store.renewLeases(leases)
@@ -34,11 +53,6 @@ test('after the store has said that a lease is lost, the message is not handed o
       },
     },
     relays: [relay],
-    random: Math.random,
-    makeReference: store.makeReference,
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
     emit: (event) => void events.push(event),
     renewEveryMs: 20,
   })
@@ -64,7 +78,7 @@ test('an outcome that could not be written is written again, although suspects w
   const failed = Promise.withResolvers<void>()
   let claims = 0
   let records = 0
-  const worker = new Worker({
+  const worker = newWorker(store, {
     store: {
       claimDue: async (request) => {
         claims += 1
@@ -73,22 +87,14 @@ test('an outcome that could not be written is written again, although suspects w
         await failed.promise // the claim is under way while the write fails
         return { ...(await store.claimDue(request)), suspects: true }
       },
-      strikeRefused: store.strikeRefused,
       recordOutcome: (lease, outcome) => {
         records += 1
         if (records > 1) return store.recordOutcome(lease, outcome)
         setImmediate(failed.resolve)
         return Promise.reject(new StoreUnavailable('one failure'))
       },
-      renewLeases: store.renewLeases,
     },
     relays: [newTestRelay(relayTo(server.port))],
-    random: Math.random,
-    makeReference: store.makeReference,
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
-    emit: () => {},
   })
   for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
     assert.equal((await service.post(validBody({ to }))).status, 202)
@@ -101,15 +107,8 @@ test('an outcome that could not be written is written again, although suspects w
 test('mail whose claim is under way when the worker stops is given back before the stop ends', async (t) => {
   const service = await startTestService(t, { roles: new Set(['api'] as const) })
   const { store } = service
-  const worker = new Worker({
-    store,
+  const worker = newWorker(store, {
     relays: [newTestRelay(relayTo(1))],
-    random: Math.random,
-    makeReference: store.makeReference,
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
-    emit: () => {},
   })
   assert.equal((await service.post(validBody())).status, 202)
   worker.start() // claims at once
@@ -126,9 +125,8 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
   const service = await startTestService(t, { roles: new Set(['api'] as const) })
   const { store } = service
   const order: string[] = []
-  const worker = new Worker({
+  const worker = newWorker(store, {
     store: {
-      ...store,
       claimDue: async (request) => {
         if (order.length === 0) setTimeout(() => void order.push('125 ms'), 125)
         order.push(request.takeSuspect ? 'claim of a suspect' : 'claim')
@@ -138,12 +136,6 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
       },
     },
     relays: [newTestRelay(relayTo(server.port))],
-    random: Math.random,
-    makeReference: store.makeReference,
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
-    emit: () => {},
   })
   worker.start()
   atEnd(t, () => worker.stop(0))
@@ -169,20 +161,13 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
     return isDown ? Promise.reject(new StoreUnavailable('down')) : real()
   }
   const options = { ...relayTo(server.port), connectionsMax: 1 }
-  const worker = new Worker({
+  const worker = newWorker(store, {
     store: {
       claimDue: (request) => write(() => store.claimDue(request)),
-      strikeRefused: store.strikeRefused,
       recordOutcome: (lease, outcome) => write(() => store.recordOutcome(lease, outcome)),
       renewLeases: (leases) => write(() => store.renewLeases(leases)),
     },
     relays: [newTestRelay(options)],
-    random: Math.random,
-    makeReference: store.makeReference,
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
-    emit: () => {},
     renewEveryMs: 20,
   })
   for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))
@@ -223,14 +208,13 @@ test('after an outage, leases are renewed before waiting mail begins: what was l
     assert.equal(await store.recordOutcome(third, { kind: 'expired' }), true)
     return real()
   }
-  const worker = new Worker({
+  const worker = newWorker(store, {
     store: {
       claimDue: async (request) => {
         const found = await store.claimDue({ ...request, max: 3, perApp: 3 })
         claimed.push(...found.claims)
         return found
       },
-      strikeRefused: store.strikeRefused,
       recordOutcome: async (lease, outcome) => {
         const real = () => store.recordOutcome(lease, outcome)
         return lease.emailId === begun[0] ? writeFirst(real) : real().finally(secondEnded.resolve)
@@ -238,15 +222,10 @@ test('after an outage, leases are renewed before waiting mail begins: what was l
       renewLeases: (leases) => store.renewLeases(leases).finally(() => renewals++),
     },
     relays: [newTestRelay({ ...relayTo(server.port), connectionsMax: 1 })],
-    random: Math.random,
     makeReference: (id) => {
       begun.push(id)
       return store.makeReference(id)
     },
-    bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
-    emit: () => {},
   })
   for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))
   worker.start()
