@@ -44,7 +44,7 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: the answer to a path in a string has no type; `assertDescribed` checks it
+  // biome-ignore lint/suspicious/noExplicitAny: a path in a string has no type; `assertDescribed` checks the answer
   readonly body: any
 }
 
