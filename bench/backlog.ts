@@ -56,9 +56,7 @@ export async function run(scope: Scope): Promise<void> {
       own.push({ queued, ...times, storedMiB, memoryMiB })
     }
   }
-  const tables = Object.fromEntries(
-    [...measured].map(([engine, own]) => [`A backlog on ${engine}`, table(own)]),
-  )
+  const tables = Object.fromEntries([...measured].map(([engine, own]) => [`A backlog on ${engine}`, table(own)]))
   report('backlog', tables, Object.fromEntries(measured))
   writeChart('backlog', chart(measured))
 }
@@ -92,10 +90,7 @@ async function measureClaims(store: Store): Promise<number> {
 async function storedBytes(engine: Engine, { env }: Bed): Promise<number> {
   const address = env.POSTERN_DATABASE_URL ?? ''
   if (engine === 'PostgreSQL') {
-    const [row] = await runSql<{ bytes: string }>(
-      address,
-      'select pg_database_size(current_database()) as bytes',
-    )
+    const [row] = await runSql<{ bytes: string }>(address, 'select pg_database_size(current_database()) as bytes')
     return Number(row?.bytes)
   }
   const folder = dirname(address.slice('sqlite:'.length))
@@ -103,11 +98,7 @@ async function storedBytes(engine: Engine, { env }: Bed): Promise<number> {
 }
 
 /** Memory of `postern serve` in MiB under a steady load. Its relay is down, so the backlog stays. */
-async function measureMemory(
-  bed: Bed,
-  load: ReturnType<typeof startLoader>,
-  queued: number,
-): Promise<number> {
+async function measureMemory(bed: Bed, load: ReturnType<typeof startLoader>, queued: number): Promise<number> {
   const ends: (() => unknown)[] = []
   const { port, ops } = await startPostern({ after: (end) => void ends.push(end) }, bed)
   await load({ ports: [port], keys: bed.keys, clients, ...served, serial: 500_000_000 + queued })

@@ -6,15 +6,7 @@
 import type { Scope } from '../test/support/temporary.ts'
 import { type LoopResult, monotonicMs, percentile } from './loop.ts'
 import { count, report, type Table } from './measure.ts'
-import {
-  makeBed,
-  readMetric,
-  type Subject,
-  startLoader,
-  startPostern,
-  startSink,
-  subjects,
-} from './processes.ts'
+import { makeBed, readMetric, type Subject, startLoader, startPostern, startSink, subjects } from './processes.ts'
 
 const rates = Array.from({ length: 7 }, (_, step) => Math.round((1500 * 1.25 ** step) / 10) * 10)
 const ms = 20_000

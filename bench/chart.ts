@@ -24,9 +24,7 @@ function roundUp(value: number): number {
 const escapeXml = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 export function lineChart({ title, x, y, lines }: LineChart): string {
-  const top = roundUp(
-    Math.max(...lines.flatMap((line) => line.values).filter((value) => !Number.isNaN(value))),
-  )
+  const top = roundUp(Math.max(...lines.flatMap((line) => line.values).filter((value) => !Number.isNaN(value))))
   const across = (at: number) => plot.left + ((plot.right - plot.left) * at) / Math.max(1, x.ticks.length - 1)
   const up = (value: number) => plot.bottom - ((plot.bottom - plot.top) * value) / top
   const text = (atX: number, atY: number, words: string, anchor = 'start') =>
@@ -41,9 +39,7 @@ export function lineChart({ title, x, y, lines }: LineChart): string {
     const stroke = strokes[index % strokes.length]
     const line = `stroke="${stroke}" stroke-dasharray="${dashes[index % dashes.length]}"`
     const points = values
-      .flatMap((value, at) =>
-        Number.isNaN(value) ? [] : [`${across(at).toFixed(1)},${up(value).toFixed(1)}`],
-      )
+      .flatMap((value, at) => (Number.isNaN(value) ? [] : [`${across(at).toFixed(1)},${up(value).toFixed(1)}`]))
       .join(' ')
     const legendY = plot.top + 8 + index * 22
     const sample = `<line x1="532" y1="${legendY - 4}" x2="556" y2="${legendY - 4}" ${line} class="line"/>`

@@ -5,12 +5,7 @@
  */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  hashSessionSecret,
-  hashSignInCode,
-  newSessionSecret,
-  newSignInCode,
-} from '../src/domain/operator/sign-in.ts'
+import { hashSessionSecret, hashSignInCode, newSessionSecret, newSignInCode } from '../src/domain/operator/sign-in.ts'
 import type { Store } from '../src/store/store.ts'
 import { operator } from '../test/support/operator.ts'
 import type { Scope } from '../test/support/temporary.ts'
@@ -58,8 +53,7 @@ export async function run(scope: Scope): Promise<void> {
       columns: ['page', 'p50 ms', 'max ms'],
       rows: pages.map(({ path, p50Ms, maxMs }) => [path, p50Ms.toFixed(1), maxMs.toFixed(1)]),
     }
-    tables[`Accepting ${load.rate} a second on ${engine}, beside ${viewers} open overviews`] =
-      besideTable(beside)
+    tables[`Accepting ${load.rate} a second on ${engine}, beside ${viewers} open overviews`] = besideTable(beside)
     measured[engine] = { pages, beside }
   }
   report('console', tables, measured)
@@ -67,9 +61,7 @@ export async function run(scope: Scope): Promise<void> {
 
 /** The cookies of admins, because each person has a rate. */
 const newSessions = (bed: Bed): Promise<string[]> =>
-  useStore(bed, (store) =>
-    Promise.all(Array.from({ length: people }, (_, n) => newSession(store, `bench ${n}`))),
-  )
+  useStore(bed, (store) => Promise.all(Array.from({ length: people }, (_, n) => newSession(store, `bench ${n}`))))
 
 async function newSession(store: Store, name: string): Promise<string> {
   const person = await store.createPerson({ name, role: 'admin', apps: null }, operator)
@@ -186,11 +178,7 @@ type Beside = { readonly results: Readonly<Record<Situation, LoopResult[]>>; rea
 type Visitors = { readonly cookies: readonly string[]; readonly loader: ReturnType<typeof startLoader> }
 
 /** In turns, each round in another order, so that the machine's changes and the growing queue meet all. */
-async function measureBeside(
-  service: BenchedService,
-  bed: Bed,
-  { cookies, loader }: Visitors,
-): Promise<Beside> {
+async function measureBeside(service: BenchedService, bed: Bed, { cookies, loader }: Visitors): Promise<Beside> {
   const results: Beside['results'] = { alone: [], beside: [], 'alone again': [] }
   let [serial, fetched] = [600_000_000, 0]
   const offer = (ms: number) => {

@@ -32,9 +32,7 @@ function prepareMessage(): Buffer {
 
 async function open(port: number): Promise<SMTPConnection> {
   const connection = new SMTPConnection({ host: '127.0.0.1', port, ignoreTLS: true, logger: false })
-  await new Promise<void>((resolve, reject) =>
-    connection.connect((error) => (error ? reject(error) : resolve())),
-  )
+  await new Promise<void>((resolve, reject) => connection.connect((error) => (error ? reject(error) : resolve())))
   return connection
 }
 

@@ -43,8 +43,7 @@ export async function run(scope: Scope): Promise<void> {
     const contenders: Contender[] = [
       {
         name: 'bare SMTPConnection',
-        round: async () =>
-          (await direct({ port, clients: connections, ms: 3000, rate: null, serial: 0 })).perSecond,
+        round: async () => (await direct({ port, clients: connections, ms: 3000, rate: null, serial: 0 })).perSecond,
       },
       ...beds.flatMap(({ name, bed }) => {
         const relay = `smtp://127.0.0.1:${port}?connections=${connections}`

@@ -65,11 +65,7 @@ export async function run(scope: Scope): Promise<void> {
 }
 
 /** Sends for the other app at its rate. `others` counts the emails of the flood sent meanwhile. */
-async function serve(
-  bed: Bed,
-  relay: Relay,
-  { sink, load, serial }: { sink: Sink; load: Load; serial: number },
-) {
+async function serve(bed: Bed, relay: Relay, { sink, load, serial }: { sink: Sink; load: Load; serial: number }) {
   const ends: (() => unknown)[] = []
   await sink.report(relay.delayMs)
   const { port, ops } = await startPostern({ after: (end) => void ends.push(end) }, bed, {

@@ -45,19 +45,7 @@ function fillSqlite(path: string, app: Names, key: Names): void {
   database.exec('begin')
   for (let n = 0; n < records; n++) {
     const { appId, keyId, type, state, reason, at, recipient } = rowOf(n, app, key, begunAt)
-    insert.run(
-      idOf(n),
-      appId,
-      keyId,
-      type,
-      state,
-      reason,
-      at,
-      at + 900_000,
-      at + 300,
-      recipient,
-      spread.trail,
-    )
+    insert.run(idOf(n), appId, keyId, type, state, reason, at, at + 900_000, at + 300, recipient, spread.trail)
   }
   database.exec('commit; analyze')
   database.close()

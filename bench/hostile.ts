@@ -56,8 +56,7 @@ export async function run(scope: Scope): Promise<void> {
       const name = `${situation.name} (${count(perSecond)} a second)${lost.length > 0 ? `; own: ${lost.join(', ')}` : ''}`
       results.push([name, own])
     }
-    tables[`${load.rate} requests a second to ${subject.name}, beside another caller`] =
-      comparedTable(results)
+    tables[`${load.rate} requests a second to ${subject.name}, beside another caller`] = comparedTable(results)
     measured[subject.name] = results
   }
   report('hostile', tables, measured)

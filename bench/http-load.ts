@@ -51,9 +51,7 @@ function callText({ path, secret }: HookTarget, n: number): string {
 
 process.on('message', async (order: LoadOrder) => {
   const { ports } = order
-  const opening = Array.from({ length: order.clients }, (_, n) =>
-    HttpClient.open(ports[n % ports.length] ?? 0),
-  )
+  const opening = Array.from({ length: order.clients }, (_, n) => HttpClient.open(ports[n % ports.length] ?? 0))
   const clients = await Promise.all(opening)
   const { hooks = [] } = order
   const toText = (n: number) => {

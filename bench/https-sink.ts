@@ -12,9 +12,7 @@ const server = createServer(
   { cert: read('localhost.cert.pem'), key: read('localhost.key.pem') },
   (request, response) => {
     const take = () =>
-      response
-        .writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
-        .end(answer)
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
     request.resume().on('end', () => (state.delayMs === 0 ? take() : setTimeout(take, state.delayMs)))
   },
 )

@@ -68,11 +68,7 @@ export async function run(scope: Scope): Promise<void> {
   report('languages', tables, { ...measured, memory })
 }
 
-const drainers = (
-  bed: Bed,
-  relay: string,
-  ways: readonly (readonly [string, readonly string[]])[],
-): Contender[] =>
+const drainers = (bed: Bed, relay: string, ways: readonly (readonly [string, readonly string[]])[]): Contender[] =>
   [bed.keys.length, fewApps].flatMap((apps) =>
     ways.map(([name, locales]) => ({
       name: `${name}, ${apps} apps`,
@@ -95,8 +91,7 @@ function measureForms() {
   const apps = Array.from({ length: 100 }, () => newId('app', Date.now()))
   const before = used()
   const beganMs = performance.now()
-  for (const id of apps)
-    for (const locale of languages) for (const _ of [1, 2]) composer.compose(newInput(id, locale))
+  for (const id of apps) for (const locale of languages) for (const _ of [1, 2]) composer.compose(newInput(id, locale))
   const forms = apps.length * languages.length
   const us = ((performance.now() - beganMs) * 1000) / forms
   const bytes = used() - before

@@ -6,15 +6,7 @@ import type { Scope } from '../test/support/temporary.ts'
 import { lineChart, writeChart } from './chart.ts'
 import { type LoopResult, percentile } from './loop.ts'
 import { report, type Table } from './measure.ts'
-import {
-  makeBed,
-  type Sink,
-  startDirectSender,
-  startLoader,
-  startPostern,
-  startSink,
-  subjects,
-} from './processes.ts'
+import { makeBed, type Sink, startDirectSender, startLoader, startPostern, startSink, subjects } from './processes.ts'
 
 const rates = [100, 1000]
 const ms = 10_000
@@ -67,19 +59,14 @@ export async function run(scope: Scope): Promise<void> {
 }
 
 /** Waits until the sink takes no more mail. Returns the latency of each email since it was due. */
-async function settled(
-  sink: Sink,
-  begunAtMs: number,
-  offered?: { rate: number; serial: number },
-): Promise<number[]> {
+async function settled(sink: Sink, begunAtMs: number, offered?: { rate: number; serial: number }): Promise<number[]> {
   const latencies: number[] = []
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 500))
     const { taken } = await sink.report()
     if (taken.length === 0) return latencies
     for (const [n, atMs] of taken)
-      if (offered !== undefined)
-        latencies.push(atMs - (begunAtMs + ((n - offered.serial) * 1000) / offered.rate))
+      if (offered !== undefined) latencies.push(atMs - (begunAtMs + ((n - offered.serial) * 1000) / offered.rate))
   }
 }
 

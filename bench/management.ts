@@ -47,8 +47,7 @@ export async function run(scope: Scope): Promise<void> {
     const counting = await measureCount(bed)
     const beside = await measureBeside({ service, apart }, bed, loader)
     tables[`Lists with ${count(records)} records on ${engine}`] = listTable(lists, counting)
-    tables[`Accepting ${load.rate} a second on ${engine}, while ${readers} clients read`] =
-      besideTable(beside)
+    tables[`Accepting ${load.rate} a second on ${engine}, while ${readers} clients read`] = besideTable(beside)
     measured[engine] = { lists, counting, beside }
   }
   report('management', tables, measured)

@@ -76,10 +76,7 @@ export function report(name: string, tables: Readonly<Record<string, Table>>, me
     .join('\n\n')
   console.log(`\n${text}`)
   mkdirSync(results, { recursive: true })
-  writeFileSync(
-    new URL(`${name}.json`, results),
-    `${JSON.stringify({ machine: machine(), measured }, null, 2)}\n`,
-  )
+  writeFileSync(new URL(`${name}.json`, results), `${JSON.stringify({ machine: machine(), measured }, null, 2)}\n`)
   const place = new RegExp(`(<!-- bench ${name} -->\\n)[^]*?(<!-- end -->)`)
   const { cpu, cores, memoryGiB, node } = machine()
   const day = new Date().toISOString().slice(0, 10)

@@ -63,9 +63,7 @@ async function measureEngine(
   const measureAll = async (stuffing: Case['stuffing'], some: readonly Case[]) => {
     for await (const row of measureStuffed({ databases, sides, tools }, stuffing, some)) {
       const { measured, subject, title } = row
-      console.log(
-        `${subject}, beside ${title}: ${typeof measured === 'string' ? measured : lineOf(measured)}`,
-      )
+      console.log(`${subject}, beside ${title}: ${typeof measured === 'string' ? measured : lineOf(measured)}`)
       results.push(row)
     }
   }
@@ -115,11 +113,7 @@ const serialsPerLoad = 1000
 let loads = 0
 const nextSerial = () => serialsPerLoad * ++loads
 
-const measure = (
-  prepared: Prepared,
-  { before, flood, ms }: Case,
-  { loader, sink }: Tools,
-): Promise<Measured> =>
+const measure = (prepared: Prepared, { before, flood, ms }: Case, { loader, sink }: Tools): Promise<Measured> =>
   during(prepared, async (place) => {
     const notes = [(await before?.(place)) ?? '']
     const order = { ports: [place.service.port], keys: [place.keys.shop] }

@@ -88,11 +88,7 @@ export async function run(scope: Scope): Promise<void> {
       ]
     }),
   }
-  report(
-    'peers',
-    { [`Accepted with ${clients} clients, drained over ${connections} connections`]: table },
-    results,
-  )
+  report('peers', { [`Accepted with ${clients} clients, drained over ${connections} connections`]: table }, results)
 }
 
 type Bench = { scope: Scope; load: ReturnType<typeof startLoader>; sink: Sink; nextSerial: () => number }
@@ -126,11 +122,9 @@ async function redisPeers(bench: Bench): Promise<Peer[]> {
     variants.map(async ([fsync, durable]) => {
       const port = await freePort()
       const settings = ['--appendonly', 'yes', '--appendfsync', fsync, '--dir', temporaryFolder(bench.scope)]
-      const child = spawn(
-        redisServer,
-        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', ...settings],
-        { stdio: 'ignore' },
-      )
+      const child = spawn(redisServer, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', ...settings], {
+        stdio: 'ignore',
+      })
       atEnd(bench.scope, () => child.kill('SIGKILL'))
       await eventually(() => answers(port))
       const name = `Fastify with BullMQ, appendfsync ${fsync}`

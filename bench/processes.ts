@@ -39,10 +39,7 @@ function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => 
  * A process that loads servers over HTTP. Any answer other than 202 ends the benchmark, unless `anyAnswer`
  * lets it pass.
  */
-export function startLoader(
-  scope: Scope,
-  { anyAnswer = false } = {},
-): (order: LoadOrder) => Promise<LoopResult> {
+export function startLoader(scope: Scope, { anyAnswer = false } = {}): (order: LoadOrder) => Promise<LoopResult> {
   const load = startWorker<LoadOrder, LoopResult>(scope, new URL('./http-load.ts', import.meta.url))
   return async (order) => {
     const result = await load(order)
@@ -64,8 +61,7 @@ export type Sink = {
 
 /** A server that takes all mail; `https` is a mail API. */
 export async function startSink(scope: Scope, kind: 'smtp' | 'smtps' | 'https' = 'smtp'): Promise<Sink> {
-  const file =
-    kind === 'https' ? new URL('./https-sink.ts', import.meta.url) : new URL('./sink.ts', import.meta.url)
+  const file = kind === 'https' ? new URL('./https-sink.ts', import.meta.url) : new URL('./sink.ts', import.meta.url)
   const child = start(scope, file, [kind])
   const [port] = (await once(child, 'message')) as [number]
   const report = async (delayMs = 0) => {
@@ -133,9 +129,7 @@ export async function makeBed(scope: Scope, { engine, checkout }: Subject): Prom
 
 /** An empty database. */
 export const freshDatabaseUrl = async (scope: Scope, engine: Engine): Promise<string> =>
-  engine === 'SQLite'
-    ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
-    : (await startPostgres(scope)).url
+  engine === 'SQLite' ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}` : (await startPostgres(scope)).url
 
 type Senders = typeof import('./senders.ts')
 
@@ -146,9 +140,7 @@ export async function useStore<T>(
 ): Promise<T> {
   const load = (path: string) => import(new URL(path, root).href)
   const { openStore }: typeof import('../src/compose/store.ts') = await load('src/compose/store.ts')
-  const { parseConfig }: typeof import('../src/config/parse-config.ts') = await load(
-    'src/config/parse-config.ts',
-  )
+  const { parseConfig }: typeof import('../src/config/parse-config.ts') = await load('src/config/parse-config.ts')
   const senders: Senders = await load('bench/senders.ts')
   const store = await openStore(parseConfig(env, 'command'), {
     onFatal: (error) => {

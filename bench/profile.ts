@@ -9,16 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Scope } from '../test/support/temporary.ts'
 import { count, report, type Table } from './measure.ts'
-import {
-  type Bed,
-  engines,
-  fill,
-  makeBed,
-  startLoader,
-  startPostern,
-  startSink,
-  subjectOf,
-} from './processes.ts'
+import { type Bed, engines, fill, makeBed, startLoader, startPostern, startSink, subjectOf } from './processes.ts'
 
 const windowMs = 6000
 const backlog = 60_000

@@ -38,11 +38,7 @@ let serial = 0
 /** The languages of emails, in turn, and whether they have a code. */
 export type Variety = { readonly locales?: readonly string[]; readonly codes?: boolean }
 
-function nextRequest(
-  store: Store,
-  { keyHash }: BenchSender,
-  { locales = [], codes = false }: Variety,
-): EnqueueRequest {
+function nextRequest(store: Store, { keyHash }: BenchSender, { locales = [], codes = false }: Variety): EnqueueRequest {
   const n = serial++
   const locale = locales[n % locales.length]
   const content = {

@@ -32,8 +32,7 @@ const messages = 5000
 export async function run(scope: Scope): Promise<void> {
   const sink = await startSink(scope)
   const rows: string[][] = []
-  for (const [name, algorithms] of ways.slice(1))
-    rows.push([name, (await measureThread(algorithms)).toFixed(4)])
+  for (const [name, algorithms] of ways.slice(1)) rows.push([name, (await measureThread(algorithms)).toFixed(4)])
   const tables: Record<string, Table> = {
     'Main thread, for each message': { columns: ['keys', 'ms'], rows },
   }
@@ -73,9 +72,7 @@ const addKeys = (bed: Bed, algorithms: readonly SigningAlgorithm[]): Promise<voi
 async function measureThread(algorithms: readonly SigningAlgorithm[]): Promise<number> {
   const signers = algorithms.map((algorithm): Signer => {
     const { privateKey } =
-      algorithm === 'rsa'
-        ? generateKeyPairSync('rsa', { modulusLength: 2048 })
-        : generateKeyPairSync('ed25519')
+      algorithm === 'rsa' ? generateKeyPairSync('rsa', { modulusLength: 2048 }) : generateKeyPairSync('ed25519')
     return { domain: 'acme.test', selector: algorithm, algorithm, key: privateKey }
   })
   const bytes = composeMessage({

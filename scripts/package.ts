@@ -47,13 +47,8 @@ function makeTree(): string {
   cpSync(dist, tree, { recursive: true })
   const modules = join(work, 'modules')
   mkdirSync(modules)
-  for (const file of ['package.json', 'package-lock.json'])
-    copyFileSync(join(root, file), join(modules, file))
-  run(
-    'npm',
-    ['ci', '--omit=dev', '--workspaces=false', '--ignore-scripts', '--no-audit', '--no-fund'],
-    modules,
-  )
+  for (const file of ['package.json', 'package-lock.json']) copyFileSync(join(root, file), join(modules, file))
+  run('npm', ['ci', '--omit=dev', '--workspaces=false', '--ignore-scripts', '--no-audit', '--no-fund'], modules)
   cpSync(join(modules, 'node_modules'), join(tree, 'node_modules'), {
     recursive: true,
     verbatimSymlinks: true,
@@ -63,10 +58,7 @@ function makeTree(): string {
   copyFileSync(node, join(tree, 'bin/node'))
   cpSync(join(root, 'packaging/systemd'), join(tree, 'systemd'), { recursive: true })
   for (const file of ['postern', 'postern.env', 'backup-daily'])
-    cpSync(
-      join(root, 'packaging/debian', file),
-      join(tree, file === 'backup-daily' ? file : `systemd/${file}`),
-    )
+    cpSync(join(root, 'packaging/debian', file), join(tree, file === 'backup-daily' ? file : `systemd/${file}`))
   setModes(tree)
   return tree
 }
@@ -109,8 +101,7 @@ function makeDeb(tree: string): string {
     place(join(packaging, 'systemd', unit), `usr/lib/systemd/system/${unit}`)
   place(join(packaging, 'systemd/sysusers.conf'), 'usr/lib/sysusers.d/postern.conf')
   place(join(root, 'LICENSE'), 'usr/share/doc/postern/copyright')
-  for (const script of ['postinst', 'prerm', 'postrm'])
-    place(join(packaging, 'debian', script), `DEBIAN/${script}`)
+  for (const script of ['postinst', 'prerm', 'postrm']) place(join(packaging, 'debian', script), `DEBIAN/${script}`)
   mkdirSync(join(deb, 'usr/share/man/man1'), { recursive: true })
   writeFileSync(join(deb, 'usr/share/man/man1/postern.1.gz'), gzipSync(manPage(tree), { level: 9 }))
   writeFileSync(join(deb, 'DEBIAN/conffiles'), '/etc/postern/postern.env\n')

@@ -31,9 +31,6 @@ export const makePageWords = () =>
 const isRun = process.argv[1] === fileURLToPath(import.meta.url)
 if (isRun && !isDeepStrictEqual(pageWords, makePageWords())) {
   const head = '/** The words of the pages in every language; `scripts/page-words.ts` writes them. */'
-  writeFileSync(
-    file,
-    `${head}\nexport const pageWords = ${JSON.stringify(makePageWords(), null, 2)} as const\n`,
-  )
+  writeFileSync(file, `${head}\nexport const pageWords = ${JSON.stringify(makePageWords(), null, 2)} as const\n`)
   execFileSync('npx', ['biome', 'format', '--write', file], { stdio: 'inherit' })
 }

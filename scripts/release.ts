@@ -39,11 +39,8 @@ function release(version: string): void {
     throw new Refused(`CHANGELOG.md has no heading "${heading}": write its entry first`)
   try {
     writeVersion(version)
-    change('CHANGELOG.md', (text) =>
-      text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`),
-    )
-    for (const script of ['check', 'test'])
-      execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
+    change('CHANGELOG.md', (text) => text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`))
+    for (const script of ['check', 'test']) execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
   } catch {
     git('checkout', '--', '.')
     throw new Refused('the checks or the tests failed; nothing was changed')

@@ -68,9 +68,7 @@ function describeDefault({ absent = 'none', default: value }: Setting): string {
   if (typeof value === 'string') return code(value)
   const { serve, dev, command } = value
   const others =
-    dev === serve || dev === undefined
-      ? ''
-      : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
+    dev === serve || dev === undefined ? '' : `; in dev mode${dev === command ? ' and for commands' : ''} ${code(dev)}`
   return `${serve === undefined ? absent : code(serve)}${others}`
 }
 

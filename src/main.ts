@@ -37,11 +37,7 @@ const out = (text: string) => (lines === null ? writeWhole(1, `${text}\n`) : lin
 const err = (text: string) => (lines === null ? writeWhole(2, `${text}\n`) : lines.err.write(`${text}\n`))
 
 const onFatal = (error: Error) => {
-  err(
-    toPrintable(
-      `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
-    ),
-  )
+  err(toPrintable(`postern: the database or its disk failed; stopping before more harm is done: ${error.message}`))
   if (error.name === 'DatabaseLost') process.kill(process.pid, 'SIGKILL') // to exit would close it
   process.exit(1)
 }
@@ -67,8 +63,7 @@ function untilStopped(): Promise<void> {
   const [own, faults] = [new LineOutput(1), new LineOutput(2)]
   lines = { out: own, err: faults }
   own.subscribe((reason) => {
-    if (reason !== null)
-      err(`postern: log lines cannot be written to standard output: ${reason}. Mail is not affected`)
+    if (reason !== null) err(`postern: log lines cannot be written to standard output: ${reason}. Mail is not affected`)
   })
   const hasTerminal = isatty(1) || isatty(2) // asked now: after its hangup it is none
   return new Promise((resolve) => {

@@ -11,14 +11,7 @@ import { installOwnPackages } from './support/own-packages.ts'
 
 type Position = { readonly line: number; readonly column: number }
 type Mutant = {
-  readonly status:
-    | 'Killed'
-    | 'Timeout'
-    | 'Survived'
-    | 'NoCoverage'
-    | 'Ignored'
-    | 'RuntimeError'
-    | 'CompileError'
+  readonly status: 'Killed' | 'Timeout' | 'Survived' | 'NoCoverage' | 'Ignored' | 'RuntimeError' | 'CompileError'
   readonly mutatorName: string
   readonly replacement: string
   readonly location: { readonly start: Position; readonly end: Position }
@@ -39,8 +32,7 @@ const { files } = JSON.parse(readFileSync('.stryker/mutation.json', 'utf8')) as 
 const scores = Object.entries(files)
   .toSorted(([a], [b]) => (a < b ? -1 : 1))
   .map(([file, { mutants }]) => {
-    const count = (...statuses: Mutant['status'][]) =>
-      mutants.filter(({ status }) => statuses.includes(status)).length
+    const count = (...statuses: Mutant['status'][]) => mutants.filter(({ status }) => statuses.includes(status)).length
     const killed = count('Killed', 'Timeout')
     const survived = count('Survived', 'NoCoverage')
     const total = killed + survived

@@ -113,9 +113,7 @@ async function shootLanguages(folder: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await browser.newPage({ colorScheme, viewport: { width: 2050, height: 1800 } })
     for (const tag of languageTags) {
-      const emails = emailTypes.map((type) =>
-        renderSample(tag, type, { app: 'Acme', organisationName: 'Blue Team' }),
-      )
+      const emails = emailTypes.map((type) => renderSample(tag, type, { app: 'Acme', organisationName: 'Blue Team' }))
       const [first = '', ...others] = renderPages(tag, 'Acme')
       const frame = (document: string, height: number) =>
         `<iframe srcdoc="${escapeHtml(document)}" style="border:0;width:390px;height:${height}px"></iframe>`
@@ -137,10 +135,7 @@ if (folder === undefined) {
   const wide = { viewport: { width: 1180, height: 860 } }
   await shoot({ url: at, file: `${images}/console-overview.png` }, wide)
   const failed = `${at}/emails/${await busy.find('nobody@example.com')}`
-  await shoot(
-    { url: failed, file: `${images}/console-email.png` },
-    { viewport: { width: 1180, height: 560 } },
-  )
+  await shoot({ url: failed, file: `${images}/console-email.png` }, { viewport: { width: 1180, height: 560 } })
   const context = await browser.newContext({ viewport: { width: 1180, height: 700 } })
   await useSession(context, at, signed)
   const page = await context.newPage()
@@ -157,8 +152,7 @@ if (folder === undefined) {
   for (const { type, to } of emails) {
     const { id, url } = await latest(to)
     pages.push([`inbox-${type}`, `${inbox}/inbox/${id}`], [`email-${type}`, `${inbox}/inbox/${id}/html`])
-    if (url.startsWith('https://links.acme.test'))
-      pages.push(['hosted', url.replace('https://links.acme.test', links)])
+    if (url.startsWith('https://links.acme.test')) pages.push(['hosted', url.replace('https://links.acme.test', links)])
   }
   pages.push(['hosted-unknown', `${links}/acme/nothing`])
   for (const path of [...(await consolePages(busy)), '/sign-in'])

@@ -32,27 +32,11 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
  */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'compose', 'observe/line-output.ts'],
-  compose: [
-    'config',
-    'web',
-    'management',
-    'feedback',
-    'delivery',
-    'intake',
-    'observe',
-    'store',
-    'sqlite',
-    'postgres',
-  ],
+  compose: ['config', 'web', 'management', 'feedback', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
   cli: ['config', 'management', 'templates', 'type observe', 'type store'],
   'cli/dev.ts': ['cli', 'store/crypto/key-ring.ts'],
   'cli/secret.ts': ['cli', 'store/crypto/key-ring.ts'],
-  'cli/doctor.ts': [
-    'cli',
-    'store/crypto/key-ring.ts',
-    'store/crypto/hook-secret.ts',
-    'store/shared/migrations.ts',
-  ],
+  'cli/doctor.ts': ['cli', 'store/crypto/key-ring.ts', 'store/crypto/hook-secret.ts', 'store/shared/migrations.ts'],
   config: ['services', 'type store', 'type delivery/relay', 'type feedback', 'type web'],
   'config/secrets.ts': ['config', 'store/crypto/key-ring.ts'],
   web: ['web/http', 'type observe'],
@@ -65,12 +49,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'web/operators/listener.ts': ['web/operators', 'management', 'store/store.ts'],
   'web/operators/session.ts': ['web/operators/guard.ts', 'web/operators/last-uses.ts', 'type store'],
   'web/operators/form-nonces.ts': ['type store'],
-  'web/operators/api': [
-    'web/operators/last-uses.ts',
-    'web/operators/rates.ts',
-    'management',
-    'store/store.ts',
-  ],
+  'web/operators/api': ['web/operators/last-uses.ts', 'web/operators/rates.ts', 'management', 'store/store.ts'],
   'web/operators/sign-in': [
     'web/operators/console',
     'web/operators/guard.ts',
@@ -136,10 +115,7 @@ test('each part imports only what it may, and all of that', () => {
       const path = toPath(imported)
       const found = named.filter(({ name }) => isIn(path, isType ? name.replace(/^type /, '') : name))
       for (const { part, name } of found) used.add(`${part} → ${name}`)
-      assert.ok(
-        found.length > 0 || isIn(path, own) || isIn(path, 'domain'),
-        `${file} may not import ${imported}`,
-      )
+      assert.ok(found.length > 0 || isIn(path, own) || isIn(path, 'domain'), `${file} may not import ${imported}`)
     }
   }
   const unused = Object.entries(mayImport)
@@ -185,9 +161,7 @@ test('src/services alone names mail services', () => {
 
 /** The files that a file imports. `isType`: types alone. */
 function importsOf(file: string): { readonly imported: string; readonly isType: boolean }[] {
-  const imports = read(file).matchAll(
-    /^(?:import|export) (?:([^'"]*?) from )?'(\.[^']+)'|import\('(\.[^']+)'\)/gm,
-  )
+  const imports = read(file).matchAll(/^(?:import|export) (?:([^'"]*?) from )?'(\.[^']+)'|import\('(\.[^']+)'\)/gm)
   return Array.from(imports, ([, names = '', path, lazy]) => ({
     imported: relative(root, join(root, dirname(file), path ?? lazy ?? '')),
     isType: /^type |^\{(?:\s*type [^,]*,?)+\s*\}$/.test(names),
@@ -218,9 +192,7 @@ test('the API never reaches the delivery, and management never reaches the key r
 
 test('mutation tests copy every file that the tests of the domain load', () => {
   const { ignorePatterns } = JSON.parse(read('stryker.config.json')) as { ignorePatterns: string[] }
-  const copied = ignorePatterns
-    .filter((pattern) => pattern.startsWith('!/'))
-    .map((pattern) => pattern.slice(2))
+  const copied = ignorePatterns.filter((pattern) => pattern.startsWith('!/')).map((pattern) => pattern.slice(2))
   const tests = sources.filter((name) => name.startsWith('src/domain/') && name.endsWith('.test.ts'))
   for (const file of new Set(tests.flatMap((name) => [...reachableFrom(name)])))
     assert.ok(
@@ -253,9 +225,7 @@ test('the domain is pure: no clock, no randomness but the CSPRNG, no input or ou
 })
 
 test('only config and main.ts know the environment', () => {
-  for (const file of sources.filter(
-    (name) => name.startsWith('src/') && !/^src\/(main\.ts|config\/)/.test(name),
-  )) {
+  for (const file of sources.filter((name) => name.startsWith('src/') && !/^src\/(main\.ts|config\/)/.test(name))) {
     assert.doesNotMatch(read(file), /process\.env/, file)
   }
 })
@@ -301,9 +271,7 @@ function functionsOf(text: string): { name: string; lines: number }[] {
   const lines = text.split('\n')
   return lines.flatMap((line, start) => {
     const match =
-      /^( {0,2})(?:export )?(?:async )?(?:static )?(?:function (\w+)|(#?\w+)\(.*\{$|const (\w+) = .*=>.*\{$)/.exec(
-        line,
-      )
+      /^( {0,2})(?:export )?(?:async )?(?:static )?(?:function (\w+)|(#?\w+)\(.*\{$|const (\w+) = .*=>.*\{$)/.exec(line)
     if (match === null || /^ *(if|for|while|switch|return)\b/.test(line)) return []
     const end = lines.findIndex((other, index) => index > start && other.startsWith(`${match[1]}}`))
     return end < 0 ? [] : [{ name: match[2] ?? match[3] ?? match[4] ?? '?', lines: end - start + 1 }]
@@ -388,8 +356,7 @@ test('every package that is shipped, or runs on Linux, has its checksum in the l
 })
 
 test('the tables of documents are those of the code', () => {
-  for (const [file, text] of renderDocuments())
-    assert.equal(read(file), text, `${file}: run "npm run tables"`)
+  for (const [file, text] of renderDocuments()) assert.equal(read(file), text, `${file}: run "npm run tables"`)
 })
 
 test('every refusal is in the documents of the API', () => {
@@ -402,8 +369,7 @@ test('every refusal is in the documents of the API', () => {
 test('tables in documents are not padded', () => {
   for (const file of tracked.filter((name) => name.endsWith('.md'))) {
     const text = read(file).replace(/^ *```[\s\S]*?^ *```$|(`+)[^`\n]+\1/gm, '`')
-    for (const [row] of text.matchAll(/^ *\|.*$/gm))
-      assert.doesNotMatch(row, /\S {2}|-{4}|\|[-:]/, `${file}: ${row}`)
+    for (const [row] of text.matchAll(/^ *\|.*$/gm)) assert.doesNotMatch(row, /\S {2}|-{4}|\|[-:]/, `${file}: ${row}`)
   }
 })
 

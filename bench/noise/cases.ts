@@ -75,9 +75,7 @@ const operations: Readonly<Partial<Record<StuffingName, readonly Call[] | Flood>
 const withOperation = (name: StuffingName): Pick<Case, 'before' | 'flood'> => {
   const calls = operations[name] ?? nothing
   if (calls === beginFewSignIns) return { flood: calls, before: beginOne }
-  return typeof calls === 'function'
-    ? { flood: calls }
-    : { flood: operate(...calls), before: makeOnce(...calls) }
+  return typeof calls === 'function' ? { flood: calls } : { flood: operate(...calls), before: makeOnce(...calls) }
 }
 
 const names = Object.keys(stuffings) as StuffingName[]
@@ -116,8 +114,7 @@ export function chooseCases(only: string | undefined): readonly Case[] {
   if (only === undefined) return cases
   const wanted = only.split(',')
   const unknown = wanted.find((word) => !cases.some((each) => isNamed(each, word)))
-  if (unknown !== undefined)
-    throw new Error(`unknown case "${unknown}": ${cases.map(({ name }) => name).join(', ')}`)
+  if (unknown !== undefined) throw new Error(`unknown case "${unknown}": ${cases.map(({ name }) => name).join(', ')}`)
   return cases.filter((each) => wanted.some((word) => isNamed(each, word)))
 }
 

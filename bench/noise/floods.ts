@@ -1,14 +1,6 @@
 /** The requests of acme and of strangers, beside those of the app that is measured. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type Answers,
-  describeOthers,
-  giveMail,
-  hammer,
-  newCaller,
-  signalAfter,
-  stayConnected,
-} from './callers.ts'
+import { type Answers, describeOthers, giveMail, hammer, newCaller, signalAfter, stayConnected } from './callers.ts'
 import { ask, bounceAddress, type Place, providerCredentials, type Request, runCommand } from './place.ts'
 
 /** Runs until the signal. Returns a note for the table. */
@@ -85,11 +77,7 @@ const disable = { method: 'PATCH', path: '/v1/apps/acme', body: { status: 'disab
 /** How long a deletion may go on after the load has ended. */
 const deletionMoreMs = 2000
 
-const untilDeleted = async (
-  place: Place,
-  signal: AbortSignal,
-  work: (end: AbortSignal) => Promise<string>,
-) => {
+const untilDeleted = async (place: Place, signal: AbortSignal, work: (end: AbortSignal) => Promise<string>) => {
   const end = new AbortController()
   signal.addEventListener('abort', () => setTimeout(() => end.abort(), deletionMoreMs))
   await ask(place, { ...disable, token: place.tokens.admin })
@@ -139,9 +127,7 @@ export const keepIdle: Flood = async ({ service }, signal) => {
   }
   const body = JSON.stringify({ reference: 'em_none', kind: 'confirmed' })
   const call = writePost('/feedback/generic', headers, body)
-  const answers = await hammer(signal, { clients: 1, everyMs: 50 }, () =>
-    newCaller(port, signal, '127.0.0.1')(call),
-  )
+  const answers = await hammer(signal, { clients: 1, everyMs: 50 }, () => newCaller(port, signal, '127.0.0.1')(call))
   await Promise.all(idle)
   return `${countFailed(answers, '200')} of the provider's calls failed`
 }

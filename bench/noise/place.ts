@@ -91,12 +91,7 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
 }
 
 /** Runs one command of the checkout. It ends with the signal. */
-export const runCommand = (
-  { checkout }: Subject,
-  env: Variables,
-  args: readonly string[],
-  signal?: AbortSignal,
-) => {
+export const runCommand = ({ checkout }: Subject, env: Variables, args: readonly string[], signal?: AbortSignal) => {
   const [file, program] = programOf(checkout)
   const options = { env: { PATH: process.env.PATH, ...env }, timeout: 60_000, killSignal: 'SIGKILL' } as const
   return promisify(execFile)(file, [program, ...args], { ...options, ...(signal && { signal }) })

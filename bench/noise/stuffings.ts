@@ -70,22 +70,14 @@ const refusal = (sql: Sql, ageMs: number) => ({
 })
 
 /** At most 1,000 of an app wait. */
-const webhookMessage = (
-  sql: Sql,
-  ageMs: number,
-  dueAt = `case when n < 1000 then ${at(sql, ageMs)} end`,
-) => ({
+const webhookMessage = (sql: Sql, ageMs: number, dueAt = `case when n < 1000 then ${at(sql, ageMs)} end`) => ({
   ...{ message_id: id('wh', sql, ageMs), app_id: text(sql.app), event: `'email.failed'` },
   ...{ email_id: id('em', sql, ageMs), facts: `'{}'`, sealed: 'null', at: at(sql, ageMs), due_at: dueAt },
   ...{ tries: '0', result: 'null' },
 })
 
 /** An app has 1,000 keys that have ended, and here 900 that work. */
-const deliveryKey = (
-  sql: Sql,
-  ageMs: number,
-  revokedAt = `case when n < 900 then null else ${sql.nowMs} end`,
-) => ({
+const deliveryKey = (sql: Sql, ageMs: number, revokedAt = `case when n < 900 then null else ${sql.nowMs} end`) => ({
   ...{ key_id: id('key', sql, ageMs), key_hash: sql.pad(43), app_id: tenantUpTo(1900, sql) },
   ...{ name: sql.pad(20), created_at: at(sql, ageMs), created_by: `'acme team'`, revoked_at: revokedAt },
 })

@@ -20,18 +20,13 @@ function newAccept(boss: PgBoss, pool: pg.Pool) {
     const client = await pool.connect()
     try {
       await client.query('begin')
-      const inserted = await client.query(
-        'insert into idempotency (key) values ($1) on conflict do nothing',
-        [idempotency],
-      )
+      const inserted = await client.query('insert into idempotency (key) values ($1) on conflict do nothing', [
+        idempotency,
+      ])
       if (inserted.rowCount === 0) return 'replayed'
       const began = counters.map(({ windowS }) => Math.floor(Date.now() / 1000 / windowS))
       const { rows } = await client.query(charge, [counters.map((counter) => counter.name), began])
-      if (
-        rows.some((row) =>
-          counters.some((counter) => counter.name === row.name && Number(row.count) > counter.max),
-        )
-      )
+      if (rows.some((row) => counters.some((counter) => counter.name === row.name && Number(row.count) > counter.max)))
         return 'limited'
       const db = { executeSql: (text: string, values: unknown[]) => client.query(text, values) }
       await boss.send(name, email, { db, retryLimit: 5, retryBackoff: true })

@@ -37,8 +37,7 @@ export async function serve(keys: readonly string[], accept: Accept): Promise<vo
   web.post<{ Body: Email }>('/v1/email', async ({ headers, body }, reply) => {
     const app = apps.get(sha256((headers.authorization ?? '').slice('Bearer '.length)))
     if (app === undefined) return reply.code(401).send({ error: 'invalid key' })
-    if (!isAllowed(body.url) || Date.parse(body.expiresAt) <= Date.now())
-      return reply.code(403).send({ error: 'link' })
+    if (!isAllowed(body.url) || Date.parse(body.expiresAt) <= Date.now()) return reply.code(403).send({ error: 'link' })
     const result = await accept({
       idempotency: `${app}:${headers['idempotency-key']}`,
       counters: [
@@ -48,9 +47,7 @@ export async function serve(keys: readonly string[], accept: Accept): Promise<vo
       ],
       email: body,
     })
-    return result === 'limited'
-      ? reply.code(429).send({ error: 'limit' })
-      : reply.code(202).send({ ok: true })
+    return result === 'limited' ? reply.code(429).send({ error: 'limit' }) : reply.code(202).send({ ok: true })
   })
   await web.listen({ port: 0, host: '127.0.0.1' })
   process.send?.((web.server.address() as AddressInfo).port)

@@ -16,13 +16,12 @@ export type OneTimeCodeEmail = {
 
 export type AuthPlugin = { readonly id: string; readonly options?: unknown; readonly endpoints?: unknown }
 
-const emailTypes: { readonly [type in OneTimeCodeEmail['type']]: Exclude<EmailType, 'organisation_invite'> } =
-  {
-    'sign-in': 'magic_link',
-    'email-verification': 'email_verification',
-    'forget-password': 'password_reset',
-    'change-email': 'email_verification',
-  }
+const emailTypes: { readonly [type in OneTimeCodeEmail['type']]: Exclude<EmailType, 'organisation_invite'> } = {
+  'sign-in': 'magic_link',
+  'email-verification': 'email_verification',
+  'forget-password': 'password_reset',
+  'change-email': 'email_verification',
+}
 
 /** Better Auth's default in seconds. */
 const usualLifeS = 300

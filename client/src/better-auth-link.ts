@@ -38,10 +38,7 @@ export function readVerificationToken(token: string): Date {
     throw new PosternError('unsupported_email', message)
   }
   if (typeof exp !== 'number') {
-    throw new PosternError(
-      'unsupported_email',
-      'This verification token is not the JWT that Better Auth makes.',
-    )
+    throw new PosternError('unsupported_email', 'This verification token is not the JWT that Better Auth makes.')
   }
   return new Date(exp * 1000)
 }

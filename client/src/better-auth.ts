@@ -23,13 +23,7 @@ import {
   toEmailType,
   trySignInCode,
 } from './better-auth-codes.ts'
-import {
-  answerPage,
-  linkToPage,
-  type RoutedType,
-  readVerificationToken,
-  takeApart,
-} from './better-auth-link.ts'
+import { answerPage, linkToPage, type RoutedType, readVerificationToken, takeApart } from './better-auth-link.ts'
 import type { Email, EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
 import { type FindLocale, findLocale, type OwnFields } from './locale.ts'
@@ -246,10 +240,7 @@ type LinkSender = (given: LinkEmail, request?: Request) => Promise<void>
  */
 function supply(
   auth: AuthOptions,
-  {
-    sendVerificationEmail,
-    sendResetPassword,
-  }: { [name in 'sendVerificationEmail' | 'sendResetPassword']: LinkSender },
+  { sendVerificationEmail, sendResetPassword }: { [name in 'sendVerificationEmail' | 'sendResetPassword']: LinkSender },
 ) {
   return {
     ...(usesVerification(auth) && { emailVerification: { sendVerificationEmail } }),

@@ -20,10 +20,7 @@ export async function bounded<T>(
     }
   })
   const onAbort = () => interrupt(aborted())
-  const timer = setTimeout(
-    () => interrupt(new PosternError('timeout', 'Postern did not answer in time.')),
-    ms,
-  )
+  const timer = setTimeout(() => interrupt(new PosternError('timeout', 'Postern did not answer in time.')), ms)
   caller?.addEventListener('abort', onAbort)
   try {
     if (caller?.aborted) throw aborted()

@@ -30,8 +30,7 @@ export function answerConfirm(request: Request, asked: ConfirmPage | null): Resp
     return page(400, { language, title: damaged, body: `<p>${escapeHtml(damagedAdvice)}</p>` })
   }
   const { button, goOn, language, title } = asked
-  if (request.method === 'POST')
-    return new Response(null, { status: 303, headers: { ...headers, location: goOn } })
+  if (request.method === 'POST') return new Response(null, { status: 303, headers: { ...headers, location: goOn } })
   const body = `<form method="post"><button>${escapeHtml(button)}</button></form>`
   return page(200, { language, title, body })
 }
@@ -42,8 +41,7 @@ const headers = {
   'referrer-policy': 'strict-origin',
   'x-robots-tag': 'noindex',
   'x-content-type-options': 'nosniff',
-  'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
 }
 
 const style = `:root{color-scheme:light dark}
@@ -71,5 +69,4 @@ function page(status: number, { language, title, body }: Page): Response {
   return new Response(text, { status, headers: { ...headers, 'content-type': 'text/html; charset=utf-8' } })
 }
 
-const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)

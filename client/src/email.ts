@@ -48,9 +48,7 @@ export type Sent = {
 }
 
 /** The result of `safeSend`: the queued email, or the error. */
-export type SendOutcome =
-  | ({ readonly ok: true } & Sent)
-  | { readonly ok: false; readonly error: PosternError }
+export type SendOutcome = ({ readonly ok: true } & Sent) | { readonly ok: false; readonly error: PosternError }
 
 export type SendOptions = {
   /** Aborts the call. An email already accepted is still sent. */

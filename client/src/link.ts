@@ -16,8 +16,7 @@ export function checkPage(option: string, page: string): void {
 
 /** Calls `checkPage` for each page given. */
 export function checkPages(option: string, pages: { readonly [name: string]: string | undefined }): void {
-  for (const [name, page] of Object.entries(pages))
-    if (page !== undefined) checkPage(`${option}.${name}`, page)
+  for (const [name, page] of Object.entries(pages)) if (page !== undefined) checkPage(`${option}.${name}`, page)
 }
 
 /** The parameters except `token`, unchanged. */
@@ -55,9 +54,7 @@ function toBase64Url(text: string): string {
 export function fromBase64Url(text: string): string | null {
   try {
     const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-    return new TextDecoder('utf-8', { fatal: true }).decode(
-      Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)),
-    )
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
   } catch {
     return null
   }

@@ -54,13 +54,9 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
     const language = await findLocale(options, message)
     const common = { to, url: chooseLink(message, parameters), expiresAt, ...language }
     if (!types.includes(type)) {
-      throw new PosternError(
-        'unsupported_email',
-        'Postern has no type for this email; send it by other means.',
-      )
+      throw new PosternError('unsupported_email', 'Postern has no type for this email; send it by other means.')
     }
-    if (type !== 'organisation_invite')
-      return { ...common, type: type as Exclude<EmailType, 'organisation_invite'> }
+    if (type !== 'organisation_invite') return { ...common, type: type as Exclude<EmailType, 'organisation_invite'> }
     if (organisationName === undefined) {
       throw new PosternError('invalid_config', 'Give organisationName: an invitation shows it.')
     }

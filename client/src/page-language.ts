@@ -51,7 +51,5 @@ export function takeLanguage(rest: string): { rest: string; language: PageLangua
   const parameters = rest.split('&')
   const last = parameters.at(-1) ?? ''
   const tag = last.startsWith(parameter) ? last.slice(parameter.length) : ''
-  return isLanguage(tag)
-    ? { rest: parameters.slice(0, -1).join('&'), language: tag }
-    : { rest, language: 'en' }
+  return isLanguage(tag) ? { rest: parameters.slice(0, -1).join('&'), language: tag } : { rest, language: 'en' }
 }

@@ -44,8 +44,7 @@ export const pageWords = {
     confirmAddress: 'Confirm your email address',
     confirm: 'Confirm address',
     damaged: 'This link does not work',
-    damagedAdvice:
-      'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
+    damagedAdvice: 'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
   },
   'en-US': {
     direction: 'ltr',
@@ -54,8 +53,7 @@ export const pageWords = {
     confirmAddress: 'Confirm your email address',
     confirm: 'Confirm address',
     damaged: 'This link does not work',
-    damagedAdvice:
-      'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
+    damagedAdvice: 'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
   },
   es: {
     direction: 'ltr',
@@ -64,8 +62,7 @@ export const pageWords = {
     confirmAddress: 'Confirma tu dirección de correo',
     confirm: 'Confirmar dirección',
     damaged: 'Este enlace no funciona',
-    damagedAdvice:
-      'Puede que se haya copiado incompleto. Ábrelo otra vez desde el correo o pide un correo nuevo.',
+    damagedAdvice: 'Puede que se haya copiado incompleto. Ábrelo otra vez desde el correo o pide un correo nuevo.',
   },
   fa: {
     direction: 'rtl',
@@ -102,8 +99,7 @@ export const pageWords = {
     confirmAddress: 'Erősítse meg e-mail-címét',
     confirm: 'Cím megerősítése',
     damaged: 'Ez a link nem működik',
-    damagedAdvice:
-      'Lehet, hogy nem sikerült teljesen kimásolni. Nyissa meg újra az e-mailből, vagy kérjen új e-mailt.',
+    damagedAdvice: 'Lehet, hogy nem sikerült teljesen kimásolni. Nyissa meg újra az e-mailből, vagy kérjen új e-mailt.',
   },
   id: {
     direction: 'ltr',
@@ -121,8 +117,7 @@ export const pageWords = {
     confirmAddress: 'Conferma il tuo indirizzo email',
     confirm: 'Conferma indirizzo',
     damaged: 'Questo link non funziona',
-    damagedAdvice:
-      'Forse non è stato copiato per intero. Aprilo di nuovo dall’email o richiedi una nuova email.',
+    damagedAdvice: 'Forse non è stato copiato per intero. Aprilo di nuovo dall’email o richiedi una nuova email.',
   },
   ja: {
     direction: 'ltr',
@@ -150,8 +145,7 @@ export const pageWords = {
     confirmAddress: 'Bekreft e-postadressen din',
     confirm: 'Bekreft adressen',
     damaged: 'Lenken virker ikke',
-    damagedAdvice:
-      'Den er kanskje ikke kopiert i sin helhet. Åpne den igjen fra e-posten, eller be om en ny.',
+    damagedAdvice: 'Den er kanskje ikke kopiert i sin helhet. Åpne den igjen fra e-posten, eller be om en ny.',
   },
   nl: {
     direction: 'ltr',
@@ -170,8 +164,7 @@ export const pageWords = {
     confirmAddress: 'Potwierdź swój adres e-mail',
     confirm: 'Potwierdź adres',
     damaged: 'Ten link nie działa',
-    damagedAdvice:
-      'Być może nie został skopiowany w całości. Otwórz go ponownie z wiadomości albo poproś o nową.',
+    damagedAdvice: 'Być może nie został skopiowany w całości. Otwórz go ponownie z wiadomości albo poproś o nową.',
   },
   'pt-BR': {
     direction: 'ltr',
@@ -180,8 +173,7 @@ export const pageWords = {
     confirmAddress: 'Confirme seu endereço de e-mail',
     confirm: 'Confirmar endereço',
     damaged: 'Este link não funciona',
-    damagedAdvice:
-      'Talvez ele não tenha sido copiado por inteiro. Abra-o de novo pelo e-mail ou peça um novo e-mail.',
+    damagedAdvice: 'Talvez ele não tenha sido copiado por inteiro. Abra-o de novo pelo e-mail ou peça um novo e-mail.',
   },
   'pt-PT': {
     direction: 'ltr',
@@ -200,8 +192,7 @@ export const pageWords = {
     confirmAddress: 'Подтвердите адрес электронной почты',
     confirm: 'Подтвердить адрес',
     damaged: 'Эта ссылка не работает',
-    damagedAdvice:
-      'Возможно, она скопирована не полностью. Откройте её ещё раз из письма или запросите новое.',
+    damagedAdvice: 'Возможно, она скопирована не полностью. Откройте её ещё раз из письма или запросите новое.',
   },
   sv: {
     direction: 'ltr',
@@ -210,8 +201,7 @@ export const pageWords = {
     confirmAddress: 'Bekräfta din e-postadress',
     confirm: 'Bekräfta adressen',
     damaged: 'Länken fungerar inte',
-    damagedAdvice:
-      'Den kanske inte kopierades i sin helhet. Öppna den igen från mejlet eller be om ett nytt.',
+    damagedAdvice: 'Den kanske inte kopierades i sin helhet. Öppna den igen från mejlet eller be om ett nytt.',
   },
   th: {
     direction: 'ltr',

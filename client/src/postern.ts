@@ -57,17 +57,9 @@ export class Postern implements Sender {
   }
 }
 
-function newPost(
-  settings: Settings,
-  email: Email,
-  idempotencyKey = crypto.randomUUID() as string,
-): EmailPost {
+function newPost(settings: Settings, email: Email, idempotencyKey = crypto.randomUUID() as string): EmailPost {
   if (!/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
-    throw invalid(
-      'Idempotency-Key',
-      'malformed',
-      'Give an idempotencyKey of 1 to 255 visible ASCII characters.',
-    )
+    throw invalid('Idempotency-Key', 'malformed', 'Give an idempotencyKey of 1 to 255 visible ASCII characters.')
   }
   const { to, type, expiresAt, locale } = email
   if (expiresAt instanceof Date && Number.isNaN(expiresAt.getTime())) {
@@ -78,13 +70,7 @@ function newPost(
     type === 'organisation_invite'
       ? { organisationName: email.organisationName, inviterName: email.inviterName }
       : { code: email.code }
-  const secrets = [
-    settings.deliveryKey,
-    url,
-    ...readTokens(url),
-    to,
-    ...('code' in more ? [more.code ?? ''] : []),
-  ]
+  const secrets = [settings.deliveryKey, url, ...readTokens(url), to, ...('code' in more ? [more.code ?? ''] : [])]
   return {
     body: JSON.stringify({ to, type, url, expiresAt, locale, ...more }),
     idempotencyKey,
@@ -107,9 +93,7 @@ const wellFormed = (text: string): string => new TextDecoder().decode(new TextEn
 /** Ignores case; finds percent-encoded too. Skips secrets of up to 3 characters, common in any text. */
 function newRedactor(secrets: string[]): (text: string) => string {
   const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(wellFormed(secret))])
-  const parts = spelled
-    .filter((secret) => secret.length > 3)
-    .map((secret) => secret.replace(/[^\w]/g, '\\$&'))
+  const parts = spelled.filter((secret) => secret.length > 3).map((secret) => secret.replace(/[^\w]/g, '\\$&'))
   return (text) => (parts.length === 0 ? text : text.replace(new RegExp(parts.join('|'), 'gi'), '[redacted]'))
 }
 

@@ -70,8 +70,7 @@ function fromEnvironment(name: string): string | undefined {
 function readKey(key: string | undefined): string {
   if (!key) throw faulty('Give deliveryKey, or set POSTERN_DELIVERY_KEY.')
   // `fetch` would quote a malformed header in its error.
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw faulty('The delivery key contains a space, line break or the like; trim it.')
+  if (!/^[\x21-\x7e]+$/.test(key)) throw faulty('The delivery key contains a space, line break or the like; trim it.')
   return key
 }
 

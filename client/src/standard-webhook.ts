@@ -13,15 +13,8 @@ const secretBytesMin = 16
  * @param secret `whsec_…` or `v1,whsec_…`; `|` separates several
  * @throws {PosternError} `invalid_config` if a secret is too short
  */
-export async function verifyWebhook(
-  secret: string,
-  headers: Headers,
-  body: string,
-  nowMs: number,
-): Promise<boolean> {
-  const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) =>
-    headers.get(`webhook-${name}`),
-  )
+export async function verifyWebhook(secret: string, headers: Headers, body: string, nowMs: number): Promise<boolean> {
+  const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) => headers.get(`webhook-${name}`))
   if (!id || !signatures || !/^\d+$/.test(timestamp ?? '')) return false
   if (Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceS) return false
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
@@ -37,9 +30,7 @@ export async function verifyWebhook(
         'The secret of the webhook must be the whole text that was shown for it: whsec_… or v1,whsec_…',
       )
     }
-    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, [
-      'verify',
-    ])
+    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
     // Compares in constant time.
     for (const signature of given) if (await crypto.subtle.verify('HMAC', key, signature, signed)) return true
   }

@@ -67,10 +67,7 @@ export function sendEmailHook(options: SendEmailHookOptions): (request: Request)
     try {
       const body = await request.text()
       if (!(await verifyWebhook(secret, request.headers, body, Date.now()))) {
-        return Response.json(
-          { error: 'The signature is not valid, or the request is too old.' },
-          { status: 401 },
-        )
+        return Response.json({ error: 'The signature is not valid, or the request is too old.' }, { status: 401 })
       }
       await queue(options, readLink(body))
       return Response.json({})

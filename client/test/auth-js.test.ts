@@ -123,17 +123,11 @@ test('a confirm page elsewhere is refused by name', async () => {
     expires: new Date(),
     url: `${origin}/api/auth/callback/x?token=a`,
   }
-  await assert.rejects(
-    provider.sendVerificationRequest(request),
-    /confirmUrl must be on Auth\.js's own origin/,
-  )
+  await assert.rejects(provider.sendVerificationRequest(request), /confirmUrl must be on Auth\.js's own origin/)
 })
 
 test('a confirm page that is no address is refused when the provider is made', () => {
-  assert.throws(
-    () => posternProvider({ postern, confirmUrl: '/confirm' }),
-    /confirmUrl must be an absolute address/,
-  )
+  assert.throws(() => posternProvider({ postern, confirmUrl: '/confirm' }), /confirmUrl must be an absolute address/)
 })
 
 test('a made-up link leads nowhere but to a callback of this origin', () => {

@@ -107,10 +107,7 @@ test('a change of address: the code goes to the new one and makes it so', async 
   const newEmail = newAddress()
   assert.equal((await app.call('/email-otp/request-email-change', { newEmail }, cookie)).status, 200)
   const change = await inbox.next(newEmail, 'email_verification')
-  assert.equal(
-    (await app.call('/email-otp/change-email', { newEmail, otp: change.code }, cookie)).status,
-    200,
-  )
+  assert.equal((await app.call('/email-otp/change-email', { newEmail, otp: change.code }, cookie)).status, 200)
 })
 
 test('a magic link with a code ends with the earlier of the two', async () => {

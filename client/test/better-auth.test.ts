@@ -132,11 +132,7 @@ test('invitation: to the app’s page, with the names, until the invitation ends
   const made = await app.call('/organization/create', { name: 'Blue & Co', slug: `blue-${serial++}` }, cookie)
   const { id: organizationId } = (await made.json()) as { id: string }
   const to = newAddress()
-  const invited = await app.call(
-    '/organization/invite-member',
-    { email: to, role: 'member', organizationId },
-    cookie,
-  )
+  const invited = await app.call('/organization/invite-member', { email: to, role: 'member', organizationId }, cookie)
   const { id } = (await invited.json()) as { id: string }
   const received = await inbox.next(to, 'organisation_invite')
   assert.equal(received.url, `${pages.organisation_invite}?token=${id}`)
@@ -156,10 +152,7 @@ test('pages of the app’s own get the bare token', async () => {
   })
   const auth = await startAuth(own)
   const { email: to } = await signUp(auth)
-  assert.match(
-    captured.latest(to)?.url ?? '',
-    /^https:\/\/app\.acme\.test\/verify\?token=[\w-]+\.[\w-]+\.[\w-]+$/,
-  )
+  assert.match(captured.latest(to)?.url ?? '', /^https:\/\/app\.acme\.test\/verify\?token=[\w-]+\.[\w-]+\.[\w-]+$/)
   await auth.call('/request-password-reset', { email: to, redirectTo: '/x' })
   assert.match(captured.latest(to)?.url ?? '', /^https:\/\/app\.acme\.test\/\?token=\w+#\/reset$/)
   await auth.call('/sign-in/magic-link', { email: to, callbackURL: '/dash' })
@@ -217,10 +210,7 @@ test('emails that Postern has no type for are refused clearly', async () => {
 test('what the set-up lacks is named', async () => {
   const lonely = betterAuthEmail({ postern })
   const url = `${base}/magic-link/verify?token=a&callbackURL=/`
-  await assert.rejects(
-    lonely.sendMagicLink({ email: 'a@example.com', url, token: 'a' }),
-    /plugins: \[email\.plugin\]/,
-  )
+  await assert.rejects(lonely.sendMagicLink({ email: 'a@example.com', url, token: 'a' }), /plugins: \[email\.plugin\]/)
   const invitation = {
     id: 'a',
     email: 'a@example.com',
@@ -238,10 +228,7 @@ test('the page: inert, private, in the app’s name; damaged links and other met
   assert.doesNotMatch(text, /abc|href|<script/)
   assert.equal(page.headers.get('cache-control'), 'no-store')
   assert.equal(page.headers.get('referrer-policy'), 'strict-origin')
-  assert.match(
-    page.headers.get('content-security-policy') ?? '',
-    /default-src 'none'.*frame-ancestors 'none'/,
-  )
+  assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
   for (const query of ['', '?token=', '?token=a~%21', `?token=a~${btoa('x\r\ny')}`]) {
     assert.equal((await app.call(`${base}/postern/magic_link${query}`)).status, 400)
   }
@@ -293,27 +280,19 @@ test('the plugin switches on nothing that the app has not', async () => {
   const body = JSON.stringify({ email: 'a@example.com', redirectTo: '/' })
   for (const path of ['request-password-reset', 'send-verification-email']) {
     const headers = { 'content-type': 'application/json', origin }
-    assert.equal(
-      (await auth.handler(new Request(`${base}/${path}`, { method: 'POST', headers, body }))).status,
-      400,
-    )
+    assert.equal((await auth.handler(new Request(`${base}/${path}`, { method: 'POST', headers, body }))).status, 400)
   }
 })
 
 test('pages that are none are refused at once, by name', () => {
-  assert.throws(
-    () => betterAuthEmail({ postern, pages: { magic_link: '/sign-in' } }),
-    /pages\.magic_link must be/,
-  )
+  assert.throws(() => betterAuthEmail({ postern, pages: { magic_link: '/sign-in' } }), /pages\.magic_link must be/)
 })
 
 test('onError hears of every failure, and may fail itself', async () => {
   const captured = new CapturingPostern()
   captured.refusal = { status: 429, code: 'daily_limit_reached' }
   const errors: unknown[] = []
-  const awaited = await startAuth(
-    betterAuthEmail({ postern: captured, onError: (error) => errors.push(error) }),
-  )
+  const awaited = await startAuth(betterAuthEmail({ postern: captured, onError: (error) => errors.push(error) }))
   assert.equal((await awaited.call('/sign-in/magic-link', { email: newAddress() })).status, 500)
   assert.equal(errors.length, 1)
   const onError = async () => {

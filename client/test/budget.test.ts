@@ -81,10 +81,7 @@ test('whatever comes, a call ends within its budget, under one key, and repeats 
       assert.equal(new Set(calls.map(({ key }) => key)).size, 1)
       const last = calls.at(-1)?.answered
       for (const { answered } of calls.slice(0, -1)) {
-        assert.ok(
-          answered === undefined || ![202, 400, 401, 403].includes(answered),
-          `went on after ${answered}`,
-        )
+        assert.ok(answered === undefined || ![202, 400, 401, 403].includes(answered), `went on after ${answered}`)
       }
       assert.equal(outcome.ok, last === 202)
       if (!outcome.ok) assert.equal(outcome.error.status, last)

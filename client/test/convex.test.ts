@@ -35,8 +35,7 @@ const backend = convexTest(defineSchema(authTables), {
 
 type SignedIn = { started?: boolean; tokens?: { token: string } | null }
 const action = makeFunctionReference<'action', Record<string, unknown>, SignedIn>('auth:signIn')
-const signIn = (provider: string, params: Record<string, unknown>) =>
-  backend.action(action, { provider, params })
+const signIn = (provider: string, params: Record<string, unknown>) => backend.action(action, { provider, params })
 
 test('it is a provider of Convex Auth, and fits its helper', () => {
   const provider: EmailConfig = posternEmail({ postern, page })

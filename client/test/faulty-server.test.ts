@@ -24,9 +24,7 @@ const emailTo = (name: string): Email => ({
 
 /** Everything that could be printed of an error. */
 const everything = (error: PosternError): string =>
-  [inspect(error, { depth: null, showHidden: true }), JSON.stringify(error), String(error), error.stack].join(
-    '\n',
-  )
+  [inspect(error, { depth: null, showHidden: true }), JSON.stringify(error), String(error), error.stack].join('\n')
 
 function assertNoSecret(error: PosternError): void {
   const text = everything(error)
@@ -113,10 +111,7 @@ test('sixty calls through random weather: an email each where the client says so
     state = (state * 48_271 + 11) % 2_147_483_647
     return state / 2_147_483_647
   }
-  const { client, server } = await clientBehind(
-    t,
-    () => weather[Math.floor(random() * weather.length)] ?? 'none',
-  )
+  const { client, server } = await clientBehind(t, () => weather[Math.floor(random() * weather.length)] ?? 'none')
   const emails = Array.from({ length: 60 }, (_, i) => emailTo(`storm.${i}`))
   const outcomes = await Promise.all(emails.map((email) => client.safeSend(email)))
   await drained()

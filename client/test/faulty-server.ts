@@ -65,11 +65,7 @@ export async function startFaultyServer(
 
 type Forwarded = { status: number; headers: Record<string, string>; body: string }
 
-async function pass(
-  upstream: string,
-  { url, method, headers }: IncomingMessage,
-  body: Buffer,
-): Promise<Forwarded> {
+async function pass(upstream: string, { url, method, headers }: IncomingMessage, body: Buffer): Promise<Forwarded> {
   const names = ['authorization', 'content-type', 'idempotency-key']
   const sent = Object.fromEntries(names.map((name) => [name, String(headers[name])]))
   const answer = await fetch(`${upstream}${url}`, {
@@ -78,12 +74,7 @@ async function pass(
     body: new Uint8Array(body),
   })
   const text = await answer.text()
-  const {
-    connection: _,
-    'keep-alive': __,
-    'transfer-encoding': ___,
-    ...rest
-  } = Object.fromEntries(answer.headers)
+  const { connection: _, 'keep-alive': __, 'transfer-encoding': ___, ...rest } = Object.fromEntries(answer.headers)
   return { status: answer.status, headers: { ...rest, 'content-length': String(text.length) }, body: text }
 }
 

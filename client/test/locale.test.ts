@@ -16,10 +16,7 @@ const locales = (postern: CapturingPostern) => postern.emails.map(({ locale }) =
 test('Auth.js: the browser of the request', async () => {
   const postern = new CapturingPostern()
   const given = { identifier: 'ana@example.com', url: `${page}?callbackUrl=x&token=t`, expires, token: 't' }
-  for (const locale of [
-    ({ request }: { request?: Request | undefined }) => fromBrowser(request),
-    undefined,
-  ]) {
+  for (const locale of [({ request }: { request?: Request | undefined }) => fromBrowser(request), undefined]) {
     const provider = posternProvider({ postern, confirmUrl: page, locale })
     await provider.sendVerificationRequest({ ...given, request: browser })
   }
@@ -31,8 +28,7 @@ test('Convex Auth: what a function finds by the address and the context', async 
   const provider = posternEmail({
     postern,
     page,
-    locale: async ({ identifier }, ctx) =>
-      identifier === 'ana@example.com' ? (ctx as { tag: string }).tag : null,
+    locale: async ({ identifier }, ctx) => (identifier === 'ana@example.com' ? (ctx as { tag: string }).tag : null),
   })
   const given = { token: 't'.repeat(32), expires }
   await provider.sendVerificationRequest({ ...given, identifier: 'ana@example.com' }, { tag: 'fr' })
@@ -66,8 +62,7 @@ test('Better Auth: the user and the browser of the recipient, never that of an i
   const email = betterAuthEmail({
     postern,
     pages: { password_reset: page, organisation_invite: page },
-    locale: ({ user, metadata, type }, request) =>
-      user?.locale ?? metadata?.locale ?? fromBrowser(request) ?? type,
+    locale: ({ user, metadata, type }, request) => user?.locale ?? metadata?.locale ?? fromBrowser(request) ?? type,
   })
   email.plugin.init({ options: {} })
   const url = 'https://app.acme.test/api/auth/reset-password/t?callbackURL=x'

@@ -36,11 +36,7 @@ const run = (command: string, args: string[], cwd: string): string => {
 
 // `npm run test:sqlite` has built it. Packing must not rebuild it while other tests load it.
 const newest = (path: string) =>
-  Math.max(
-    ...readdirSync(join(packageFolder, path)).map(
-      (file) => statSync(join(packageFolder, path, file)).mtimeMs,
-    ),
-  )
+  Math.max(...readdirSync(join(packageFolder, path)).map((file) => statSync(join(packageFolder, path, file)).mtimeMs))
 assert.ok(newest('dist') >= newest('src'), 'dist is older than src: npm run build --workspace client')
 
 const [packed] = JSON.parse(
@@ -56,9 +52,7 @@ run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], project
 test('it holds the built code, its types, README and licence, and nothing else', () => {
   const files = packed?.files.map(({ path }) => path) ?? []
   for (const file of ['package.json', 'README.md', 'LICENSE']) assert.ok(files.includes(file), file)
-  const rest = files.filter(
-    (file) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+\.(js|d\.ts))$/.test(file),
-  )
+  const rest = files.filter((file) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+\.(js|d\.ts))$/.test(file))
   assert.deepEqual(rest, [])
   assert.equal(manifest.dependencies ?? manifest.peerDependencies, undefined)
 })
@@ -174,9 +168,6 @@ test('the core is under 4 KB, minified and gzipped; an adapter brings no other w
     const { files } = await sizeOf(`export * from '@postern/client/${entry}'`)
     const foreign = files.filter((file) => entries.includes(`./${file}`) && file !== entry)
     assert.deepEqual(foreign, [], entry)
-    assert.ok(
-      !files.includes('postern') && files.includes(entry),
-      'nor the client, which the app makes itself',
-    )
+    assert.ok(!files.includes('postern') && files.includes(entry), 'nor the client, which the app makes itself')
   }
 })

@@ -83,9 +83,7 @@ test('Auth.js: the page speaks the language of the email; one for a damaged link
   assert.ok(text.includes(`<button>${pageWords.he.signIn}</button>`))
   const posted = confirm(new Request(urlOf(postern), { method: 'POST' }))
   assert.equal(posted.headers.get('location'), '/api/auth/callback/postern?callbackUrl=%2F&email=a&token=t')
-  const damaged = confirm(
-    new Request(`${page}?token=t~x`, { headers: { 'accept-language': 'ja, en;q=0.5' } }),
-  )
+  const damaged = confirm(new Request(`${page}?token=t~x`, { headers: { 'accept-language': 'ja, en;q=0.5' } }))
   assert.equal(damaged.status, 400)
   assert.ok((await damaged.text()).includes(pageWords.ja.damaged))
   assert.match(await confirm(new Request(`${page}?token=t~x`)).text(), /<html lang="en" dir="ltr">/)

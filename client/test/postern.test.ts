@@ -67,8 +67,7 @@ test('a code is ignored if the answer says `code`, and not for what else may be 
     return (await client.send(emailTo({ code: '246813' }))).codeIgnored
   }
   assert.equal(await codeIgnored('code'), true)
-  for (const value of [null, '', 'locale', 'codec', 'code-page'])
-    assert.equal(await codeIgnored(value), false)
+  for (const value of [null, '', 'locale', 'codec', 'code-page']) assert.equal(await codeIgnored(value), false)
 })
 
 const past = new Date(Date.now() - 1000)
@@ -77,11 +76,7 @@ for (const [name, change, expected] of [
   ['a field', { to: 'nobody' }, { status: 400, code: 'invalid_body', field: 'to' }],
   ['an end in the past', { expiresAt: past }, { status: 400, code: 'invalid_body', field: 'expiresAt' }],
   ['a link', { url: 'https://app.acme.test/a?b=c' }, { status: 400, code: 'invalid_url', field: 'url' }],
-  [
-    'an address',
-    { url: 'https://evil.test/?token=a' },
-    { status: 403, code: 'url_not_allowed', field: undefined },
-  ],
+  ['an address', { url: 'https://evil.test/?token=a' }, { status: 403, code: 'url_not_allowed', field: undefined }],
 ] as [string, Partial<Email>, { status: number; code: string; field: string | undefined }][]) {
   test(`a refusal for ${name} says what is wrong`, async () => {
     const error = await postern.send(emailTo(change)).then(
@@ -97,10 +92,7 @@ for (const [name, change, expected] of [
 }
 
 test('a 400 names its first fault in the message, for logs that keep no more', async () => {
-  await assert.rejects(
-    postern.send(emailTo({ url: 'https://app.acme.test/a?b=c' })),
-    /url: The query must hold/,
-  )
+  await assert.rejects(postern.send(emailTo({ url: 'https://app.acme.test/a?b=c' })), /url: The query must hold/)
 })
 
 test('a base address with the path in it is taken; another port of the service is recognised', async () => {
@@ -217,8 +209,7 @@ test('the types are those of the service, and keep out what it would refuse', ()
 })
 
 test('a delivery key crosses a network by https alone, unless the network is private or the option says so', () => {
-  const check = (url: string, more = {}) =>
-    new Postern({ deliveryKey: 'pst_x', baseUrl: url, ...more }).check()
+  const check = (url: string, more = {}) => new Postern({ deliveryKey: 'pst_x', baseUrl: url, ...more }).check()
   for (const host of [
     'localhost:4020',
     '127.0.0.1:4020',

@@ -28,8 +28,7 @@ const server = createServer((request, response) => {
   seen.set(key, attempts)
   request.resume().on('end', () => {
     if (attempts === 1) response.writeHead(503, { 'retry-after': '0' }).end('{}')
-    else
-      response.writeHead(202, { 'content-type': 'application/json', 'email-id': 'em_1' }).end('{"ok":true}')
+    else response.writeHead(202, { 'content-type': 'application/json', 'email-id': 'em_1' }).end('{"ok":true}')
   })
 })
 before(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)))

@@ -37,12 +37,7 @@ const signed = (body: string, at = new Date(), id = `msg_${serial++}`): Request 
     },
   })
 
-const bodyOf = (
-  action: string,
-  email: string,
-  data: Record<string, string> = {},
-  user: Record<string, string> = {},
-) =>
+const bodyOf = (action: string, email: string, data: Record<string, string> = {}, user: Record<string, string> = {}) =>
   JSON.stringify({
     user: { id: '8484b834-f29e-4af2-bf42-80644d154f76', aud: 'authenticated', email, ...user },
     email_data: {
@@ -81,10 +76,7 @@ test('the specification’s own example is valid, and nothing that differs from 
     const change = { 'webhook-signature': several }
     assert.equal(await verifyWebhook(secret, headers(change), body, nowMs + 299_000), true, several)
   }
-  assert.equal(
-    await verifyWebhook(`v1,whsec_${btoa('another secret of it')}|${secret}`, headers(), body, nowMs),
-    true,
-  )
+  assert.equal(await verifyWebhook(`v1,whsec_${btoa('another secret of it')}|${secret}`, headers(), body, nowMs), true)
   for (const [change, text, at] of [
     [{ 'webhook-id': 'msg_other' }, body, nowMs],
     [{ 'webhook-timestamp': '1614265331' }, body, nowMs],
@@ -123,10 +115,7 @@ test('a change of address that both addresses confirm is refused: its emails wou
   const body = bodyOf('email_change', 'old@example.com', data, { new_email: 'new@example.com' })
   const answer = await answerOf(await sendEmailHook(options)(signed(body)))
   assert.equal(answer.status, 422)
-  assert.match(
-    answer.message,
-    /^unsupported_email: .*"Secure email change".*postern hook connect APP supabase/,
-  )
+  assert.match(answer.message, /^unsupported_email: .*"Secure email change".*postern hook connect APP supabase/)
   for (const address of ['old@example.com', 'new@example.com'])
     await assert.rejects(inbox.next(address, undefined, 50), { code: 'timeout' })
 })
@@ -231,13 +220,9 @@ test('what fails is in the answer as Supabase reads it, and reported to onError'
   const onError = () => {
     throw new Error('the log is full')
   }
-  const deaf = await sendEmailHook({ ...options, postern: broken, onError })(
-    signed(bodyOf('signup', 'a@b.co')),
-  )
+  const deaf = await sendEmailHook({ ...options, postern: broken, onError })(signed(bodyOf('signup', 'a@b.co')))
   assert.equal((await answerOf(deaf)).status, 500)
-  const odd = await answerOf(
-    await sendEmailHook({ ...options, postern: broken })(signed(bodyOf('signup', 'a@b.co'))),
-  )
+  const odd = await answerOf(await sendEmailHook({ ...options, postern: broken })(signed(bodyOf('signup', 'a@b.co'))))
   assert.equal(odd.status, 500)
   assert.doesNotMatch(odd.message, /canary/)
 })

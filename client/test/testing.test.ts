@@ -77,9 +77,7 @@ test('a wait of more than 25 s is several of the inbox’s, and the error says w
     asked.push(timeoutS)
     t.mock.timers.tick(timeoutS * 1000)
     const found = asked.length === 2
-    const body = found
-      ? { id: 'em_1', seq: 1 }
-      : { error: { code: 'no_such_email', message: 'The newest: x.' } }
+    const body = found ? { id: 'em_1', seq: 1 } : { error: { code: 'no_such_email', message: 'The newest: x.' } }
     response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

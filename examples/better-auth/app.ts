@@ -26,8 +26,7 @@ export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
   app.get('/accept-invitation', async (c) => {
     const id = c.req.query('token') ?? ''
     const { headers } = c.req.raw
-    if ((await auth.api.getSession({ headers })) === null)
-      return c.html(layout('Invitation', signInToAccept(id)))
+    if ((await auth.api.getSession({ headers })) === null) return c.html(layout('Invitation', signInToAccept(id)))
     const invitation = await auth.api.getInvitation({ headers, query: { id } })
     return c.html(layout('Invitation', invitationPage(invitation.organizationName, id)))
   })

@@ -59,12 +59,7 @@ async function startExample(scope: Scope): Promise<{ origin: string; inbox: DevI
 }
 
 /** Fills and submits the form with the button. */
-async function submit(
-  page: Page,
-  button: string,
-  fields: Record<string, string> = {},
-  nth = 0,
-): Promise<void> {
+async function submit(page: Page, button: string, fields: Record<string, string> = {}, nth = 0): Promise<void> {
   const form = page.locator('form', { has: page.getByRole('button', { name: button, exact: true }) }).nth(nth)
   for (const [name, value] of Object.entries(fields)) await form.locator(`[name=${name}]`).fill(value)
   await form.getByRole('button').click()

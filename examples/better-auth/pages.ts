@@ -42,12 +42,7 @@ type Field = {
 }
 
 /** One form of one column: fields, hidden values, a button. */
-const form = (
-  action: string,
-  button: string,
-  fields: Field[] = [],
-  hidden: Record<string, string> = {},
-) => html`
+const form = (action: string, button: string, fields: Field[] = [], hidden: Record<string, string> = {}) => html`
 <form method="post" action="${action}">
 ${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields.map(
@@ -79,10 +74,7 @@ export type Member = {
   readonly organisations: readonly { readonly id: string; readonly name: string }[]
 }
 
-export const memberPage = (
-  { name, email: address, emailVerified, organisations }: Member,
-  inboxUrl: string,
-) => [
+export const memberPage = ({ name, email: address, emailVerified, organisations }: Member, inboxUrl: string) => [
   html`<h1>Hello, ${name || address}</h1>
 <p>${address} is ${emailVerified ? 'verified' : 'not verified yet'}.</p>
 <p class="soft">Emails wait in <a href="${inboxUrl}">Postern’s inbox</a>.</p>`,

@@ -18,11 +18,7 @@ export const activityCommand = command({
   options: [
     option('--app <app>', `only this app; its minutes are kept for ${appMinutesKept / 60} hours`),
     new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
-    pastOption(
-      '--since',
-      'start of the period: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
-      'time',
-    ),
+    pastOption('--since', 'start of the period: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp', 'time'),
     pastOption('--until', 'end of the period (default: now)', 'time'),
   ],
   examples: ['postern activity --app acme --since 2h'],

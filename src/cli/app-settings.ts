@@ -20,8 +20,7 @@ const optional = [...settingsByPath].flatMap(([path, setting]): OptionalSetting[
 
 /** `--allow-url <url>` as `--allow-url` or, with a verb, `--remove-allow-url`. */
 const nameOf = ({ flags }: SettingOption, verb = ''): string => `--${verb}${flags.split(' ', 1)[0]?.slice(2)}`
-const attributeOf = (option: SettingOption, verb = ''): string =>
-  new Option(nameOf(option, verb)).attributeName()
+const attributeOf = (option: SettingOption, verb = ''): string => new Option(nameOf(option, verb)).attributeName()
 
 function parseWhole(value: string): number {
   if (!/^\d{1,10}$/.test(value)) throw new UsageError(`"${value}" is not a whole number`)
@@ -114,8 +113,7 @@ function parseDestination(text: string): [type: string, url: string] {
 /** Sets or removes a value; `path` has at most two parts. */
 function write(settings: Record<string, unknown>, path: string, value: unknown): void {
   const [name = '', inner] = path.split('.')
-  const [owner, key] =
-    inner === undefined ? [settings, name] : [settings[name] as Record<string, unknown>, inner]
+  const [owner, key] = inner === undefined ? [settings, name] : [settings[name] as Record<string, unknown>, inner]
   if (value === undefined) delete owner[key]
   else owner[key] = value
 }
@@ -151,5 +149,4 @@ export const describeSettings = (app: AppSettings): [name: string, value: string
     return [[name, value === undefined ? undefined : describe(value)]]
   })
 
-const describeValue = (value: unknown): string =>
-  Array.isArray(value) ? value.join(' ') || 'none' : String(value)
+const describeValue = (value: unknown): string => (Array.isArray(value) ? value.join(' ') || 'none' : String(value))

@@ -31,13 +31,8 @@ const create = command({
       help
         .optionsGroup('Required:')
         .requiredOption('--from <sender>', 'From address of the app’s email: "Acme <auth@acme.test>"'),
-    ).option(
-      '--slug <slug>',
-      'short name for commands and hosted links (default: from the name); never changes',
-    ),
-  examples: [
-    `postern app create "Acme" --from "Acme <auth@acme.test>" --allow-url 'https://app.acme.test/auth/*'`,
-  ],
+    ).option('--slug <slug>', 'short name for commands and hosted links (default: from the name); never changes'),
+  examples: [`postern app create "Acme" --from "Acme <auth@acme.test>" --allow-url 'https://app.acme.test/auth/*'`],
   schemaUse: 'create',
   async run({ runner }, [name], { from, slug: chosen, ...settings }: CreateOptions) {
     const slug = chosen ?? slugFrom(name)

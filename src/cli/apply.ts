@@ -17,11 +17,7 @@ export const applyCommand: CommandSpec = {
 their defaults. Apps left out of it stay as they are.`,
   examples: ['postern apply apps.yaml --dry-run'],
   act: (deps, [file = ''], options: ApplyOptions) =>
-    withOperations(
-      deps,
-      (context) => apply(deps, context, file, options),
-      options.dryRun ? 'open' : 'create',
-    ),
+    withOperations(deps, (context) => apply(deps, context, file, options), options.dryRun ? 'open' : 'create'),
 }
 
 type ApplyOptions = { dryRun?: boolean; yes?: boolean }
@@ -113,18 +109,14 @@ function differing(now: AppResource, planned: AppResource): (keyof AppResource)[
 function describe({ now, planned }: Change): string {
   if (now === null) return `create ${planned.slug}`
   const lines = differing(now, planned).map(
-    (name) =>
-      `  ${name}: ${JSON.stringify(now[name]) ?? 'none'} → ${JSON.stringify(planned[name]) ?? 'none'}`,
+    (name) => `  ${name}: ${JSON.stringify(now[name]) ?? 'none'} → ${JSON.stringify(planned[name]) ?? 'none'}`,
   )
   return [`change ${planned.slug}`, ...lines].join('\n')
 }
 
 async function confirm({ ask }: CliDeps, plan: string, count: number): Promise<void> {
-  const answer = await ask(
-    `${plan}\n\nChange ${count === 1 ? 'this app' : `these ${count} apps`}? Type yes: `,
-  )
-  if (answer === null)
-    throw new CommandFailed(`nothing was changed: add --yes to skip the confirmation\n\n${plan}`)
+  const answer = await ask(`${plan}\n\nChange ${count === 1 ? 'this app' : `these ${count} apps`}? Type yes: `)
+  if (answer === null) throw new CommandFailed(`nothing was changed: add --yes to skip the confirmation\n\n${plan}`)
   if (answer.trim() !== 'yes') throw new CommandFailed('nothing was changed')
 }
 

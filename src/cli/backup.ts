@@ -26,11 +26,8 @@ database is kept under another name. If the backup was made from it, what has ch
 settings of apps, secrets, suppressions, records. Mail that was queued in the backup is sent, unless it is known to have ended,
 or its link has expired. Sessions, invitations and sign-in links end. The output lists what was carried over and what is lost.
 FILE is read by the service's user; "-" is standard input.`,
-  examples: [
-    'systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern',
-  ],
-  act: (deps, [file = ''], { cancelQueued = false }: { cancelQueued?: boolean }) =>
-    restore(deps, file, cancelQueued),
+  examples: ['systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern'],
+  act: (deps, [file = ''], { cancelQueued = false }: { cancelQueued?: boolean }) => restore(deps, file, cancelQueued),
 }
 
 export const copyCommand: CommandSpec = {
@@ -64,9 +61,7 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
     const { previous, missingKeyIds } = facts
     const lines = [
       `restored ${describe(file === '-' ? 'the backup' : file, facts)}`,
-      previous === null
-        ? ''
-        : `The previous database is now ${previous}. Delete it when you no longer need it.`,
+      previous === null ? '' : `The previous database is now ${previous}. Delete it when you no longer need it.`,
       describeComparison(facts),
       describeQueued(facts, cancelQueued),
       missingKeyIds.length === 0
@@ -111,8 +106,7 @@ function describeComparison({ asInBackup, carried, lost, notCompared, works }: R
 ${listKinds(works).join('\n') || '  nothing'}
 ${ended}`
   const [kept, gone] = [listKinds(carried), listKinds(lost)]
-  const isSame = (kind: string) =>
-    describeFound(carried[kind] ?? []) === '' && describeFound(lost[kind] ?? []) === ''
+  const isSame = (kind: string) => describeFound(carried[kind] ?? []) === '' && describeFound(lost[kind] ?? []) === ''
   const same = Object.keys(carried).filter(isSame)
   return [
     ...(kept.length === 0

@@ -25,10 +25,7 @@ function describe(app: string, { appStatus, hosted, refusal, entries }: Answer<'
           [`${refusal.code}: ${refusal.message}`, refusal.advice].filter(Boolean).join(' '),
           ...refusal.issues.map(({ code, message }) => `  ${code}: ${message}`),
         ].join('\n')
-  const rows = entries.map(({ entry, differs }) => [
-    entry,
-    differs === null ? 'matches' : `different ${differs}`,
-  ])
+  const rows = entries.map(({ entry, differs }) => [entry, differs === null ? 'matches' : `different ${differs}`])
   const compared = rows.length === 0 ? [] : [table(['entry', 'result'], rows)]
   const disabled = appStatus === 'active' ? [] : [`The app is ${appStatus}: all its requests are refused.`]
   return [verdict, ...compared, ...disabled].join('\n\n')

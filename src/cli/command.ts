@@ -55,11 +55,7 @@ type OperationCommand<Answer, Given extends Args, Options extends object> = Omit
   readonly schemaUse?: SchemaUse
 }
 
-export const command = <
-  Answer,
-  Given extends Args = readonly [string, string],
-  Options extends object = object,
->({
+export const command = <Answer, Given extends Args = readonly [string, string], Options extends object = object>({
   aside,
   document = (answer) => answer,
   fault,
@@ -89,10 +85,7 @@ export function addCommand(parent: Command, deps: CliDeps, spec: CommandSpec | C
   if ('commands' in spec) {
     const group = parent.command(spec.name).description(spec.about)
     for (const inner of spec.commands) addCommand(group, deps, inner)
-    return group.addHelpText(
-      'after',
-      describeExamples(spec.commands.flatMap(({ examples: [first = ''] }) => first)),
-    )
+    return group.addHelpText('after', describeExamples(spec.commands.flatMap(({ examples: [first = ''] }) => first)))
   }
   const { act, about, examples, notes, options = [], use } = spec
   const added = parent.command(use).description(about)
@@ -117,8 +110,7 @@ export const option = (flags: string, about: string, parse?: (text: string) => u
 /** The values of an option that may be repeated. */
 export const collect = (value: string, all: string[] = []) => [...all, value]
 
-export const repeatable = (flags: string, about: string): Option =>
-  new Option(flags, about).argParser(collect)
+export const repeatable = (flags: string, about: string): Option => new Option(flags, about).argParser(collect)
 
 /** Without the values that were not given. */
 export const given = <Values extends object>(

@@ -43,11 +43,7 @@ export type CliDeps = {
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
   readonly backUp: (config: Config, to: string | Writable) => Promise<DatabaseFacts>
   /** `file` null: from standard input. */
-  readonly restore: (
-    config: Config,
-    file: string | null,
-    options: { cancelQueued: boolean },
-  ) => Promise<Restored>
+  readonly restore: (config: Config, file: string | null, options: { cancelQueued: boolean }) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
   /** Whether a service could listen where it is configured to; `isRunning`: one does, on this machine. */
@@ -112,8 +108,7 @@ export async function withOperations<T>(
   }
 }
 
-const devPlace =
-  ' This is the dev database; to use a service’s database, add "--env-file FILE" with its settings.'
+const devPlace = ' This is the dev database; to use a service’s database, add "--env-file FILE" with its settings.'
 
 /** @param place said where something was not found */
 const newContext = (runner: OperationRunner, place = ''): CommandContext => ({
@@ -135,10 +130,7 @@ const lists: Readonly<Record<string, string>> = {
 }
 
 /** @param params the things that the command named */
-export function describeError(
-  { code, message, issues = [] }: OperationError,
-  params: readonly string[],
-): string {
+export function describeError({ code, message, issues = [] }: OperationError, params: readonly string[]): string {
   const hint = code === 'not_found' ? params.map((name) => lists[name]).find(Boolean) : undefined
   const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
   const text = code === 'invalid_request' ? 'invalid values:' : message

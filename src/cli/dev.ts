@@ -94,10 +94,7 @@ async function demoKey(store: Store): Promise<string> {
   if (app === null) throw new Error('the demo app could not be created')
   const key = newDeliveryKey()
   const hash = hashDeliveryKey(key)
-  const made = await store.createKey(
-    { app: app.id, hash, name: `demo ${key.slice(-6)}`, expiresAt: null },
-    actor,
-  )
+  const made = await store.createKey({ app: app.id, hash, name: `demo ${key.slice(-6)}`, expiresAt: null }, actor)
   if (made === null || typeof made === 'string') throw new Error('the demo key could not be created')
   writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
   return key

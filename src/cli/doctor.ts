@@ -34,9 +34,7 @@ export const doctorCommand: CommandSpec = {
     const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
     const ok = findings.every((finding) => finding.ok)
     print(deps.output, { ok, findings }, () =>
-      findings
-        .map((finding) => `${finding.ok ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.detail}`)
-        .join('\n'),
+      findings.map((finding) => `${finding.ok ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.detail}`).join('\n'),
     )
     if (!ok) throw new CommandFailed('some checks failed; see above')
   },

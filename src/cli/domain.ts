@@ -26,9 +26,7 @@ const prove = command({
 const addKey = command({
   use: 'add-key <app>',
   about: 'make a key; it signs once its record is in DNS and it is activated',
-  options: [
-    new Option('--algorithm <name>', 'rsa, or ed25519 in addition').choices(signingAlgorithms).default('rsa'),
-  ],
+  options: [new Option('--algorithm <name>', 'rsa, or ed25519 in addition').choices(signingAlgorithms).default('rsa')],
   examples: ['postern domain add-key acme'],
   run: ({ call }, [app], { algorithm }: { algorithm: SigningAlgorithm }) =>
     call('domain.add_key', { params: { app }, body: { algorithm } }),
@@ -127,7 +125,6 @@ const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', unknown: '??  ' }
 function describeLine({ check, found, message, name, publish, result }: Line): string {
   const lines = [`${marks[result]}  ${check.replace('_', ' ')} ${name}: ${message}`]
   if (result !== 'ok' && found !== null) lines.push(`        found: ${found}`)
-  if (publish !== null)
-    lines.push(`        publish: ${publish.name}. IN ${publish.type} ( ${publish.quoted} )`)
+  if (publish !== null) lines.push(`        publish: ${publish.name}. IN ${publish.type} ( ${publish.quoted} )`)
   return lines.join('\n')
 }

@@ -71,16 +71,9 @@ const describeState = ({ id, state }: EmailResource): string => `${id} is ${stat
 const retry = command({
   use: 'retry [email]',
   about: 'retry a deferred email now, or all of them with --all',
-  options: [
-    option('--all', 'every deferred email'),
-    option('--app <app>', 'with --all: only the emails of this app'),
-  ],
+  options: [option('--all', 'every deferred email'), option('--app <app>', 'with --all: only the emails of this app')],
   examples: ['postern email retry em_…', 'postern email retry --all --app acme'],
-  async run(
-    { call },
-    [id]: readonly [string | undefined],
-    { all = false, app }: { all?: boolean; app?: string },
-  ) {
+  async run({ call }, [id]: readonly [string | undefined], { all = false, app }: { all?: boolean; app?: string }) {
     if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
     if (id !== undefined && app !== undefined) throw new UsageError('--app needs --all')
     if (id !== undefined) return call('email.retry', { params: { email: id } })

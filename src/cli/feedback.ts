@@ -29,11 +29,7 @@ fetch mail, such as fetchmail, getmail and Sieve, can hand reports over in this 
 Exit code: 0 if the report was recorded or was known already, 1 if it is none that counts, 75 if it could not be judged
 or its email is still in the queue: then programs that deliver mail keep it, and hand it over again.`,
   examples: ['postern feedback read --dry-run < bounce.eml'],
-  async run(
-    { call, deps },
-    [file = '-']: readonly [string | undefined],
-    { recipient, dryRun = false }: ReadOptions,
-  ) {
+  async run({ call, deps }, [file = '-']: readonly [string | undefined], { recipient, dryRun = false }: ReadOptions) {
     const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
     if (text.trim() === '') throw new NoReport('the report is empty')
     return call('feedback.read', { body: { report: fit(text), dryRun, ...given({ recipient }) } })
@@ -68,10 +64,7 @@ function describeStatus(status: Answer<'feedback.show'>): string {
     ['feedback listener', feedbackListener ?? 'not configured here (POSTERN_FEEDBACK_LISTEN)'],
     ['accepts calls of', providers.join(', ')],
     ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
-    [
-      `last ${reportedDays} days`,
-      `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`,
-    ],
+    [`last ${reportedDays} days`, `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`],
     ['causes', causes.map(([cause, count]) => `${formatCount(count)} × ${cause}`).join(', ')],
     ['last report', lastAt === null ? 'none in this time' : formatTimeAndAge(lastAt)],
   ])

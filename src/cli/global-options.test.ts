@@ -43,8 +43,7 @@ function newEnvFile(t: Parameters<typeof temporaryFolder>[0]) {
   const refused = (reason: RegExp, path = file) =>
     assert.throws(
       () => read(path),
-      (error: Error) =>
-        error instanceof UsageError && reason.test(error.message) && !/c2Vj/.test(error.message),
+      (error: Error) => error instanceof UsageError && reason.test(error.message) && !/c2Vj/.test(error.message),
     )
   return { folder, file, read, refused }
 }

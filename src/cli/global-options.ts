@@ -52,7 +52,6 @@ function takeValue(args: string[], name: string): string | undefined {
   if (index < 0) return undefined
   const [word = ''] = args.splice(index, 1)
   const value = word === name ? args.splice(index, 1)[0] : word.slice(name.length + 1)
-  if (value === undefined || value === '' || value.startsWith('-'))
-    throw new UsageError(`${name} needs a value`)
+  if (value === undefined || value === '' || value.startsWith('-')) throw new UsageError(`${name} needs a value`)
   return value
 }

@@ -35,9 +35,7 @@ type HookOptions = {
 
 export function changeHooks(settings: AppSettings, options: HookOptions): AppSettings {
   const changes = readChanges(options)
-  return changes.length === 0
-    ? settings
-    : { ...settings, hooks: changes.reduce(changeHook, settings.hooks ?? {}) }
+  return changes.length === 0 ? settings : { ...settings, hooks: changes.reduce(changeHook, settings.hooks ?? {}) }
 }
 
 function readChanges(options: HookOptions): HookChange[] {
@@ -81,14 +79,12 @@ const isEmpty = (value: unknown): boolean =>
 
 /** The lines in `app show`, by the names that the options have. */
 export const describeHooks = (hooks: AppSettings['hooks']): [string, string | undefined][] =>
-  Object.entries(hooks ?? {}).flatMap(
-    ([system, { lifeSeconds = {}, organisationName, pages = {}, verifyUrl }]) => [
-      [`hook ${system}`, verifyUrl],
-      [`hook ${system}`, organisationName],
-      ...Object.entries(pages).map(([kind, url]): [string, string] => [`hook ${system}.${kind}`, url]),
-      ...Object.entries(lifeSeconds).map(([kind, life]): [string, string] => [
-        `hook ${system}.${kind}`,
-        `links live ${describeDuration(life * 1000)}`,
-      ]),
-    ],
-  )
+  Object.entries(hooks ?? {}).flatMap(([system, { lifeSeconds = {}, organisationName, pages = {}, verifyUrl }]) => [
+    [`hook ${system}`, verifyUrl],
+    [`hook ${system}`, organisationName],
+    ...Object.entries(pages).map(([kind, url]): [string, string] => [`hook ${system}.${kind}`, url]),
+    ...Object.entries(lifeSeconds).map(([kind, life]): [string, string] => [
+      `hook ${system}.${kind}`,
+      `links live ${describeDuration(life * 1000)}`,
+    ]),
+  ])

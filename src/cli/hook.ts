@@ -136,8 +136,5 @@ function describeItem({ message, result, type, purpose, hosted, code, refusal, i
     return `ok    ${name}: ${kind}, ${parts.join(' and ')}`
   }
   const faults = issues.map(({ field, message: text }) => `        ${field}: ${text}`)
-  return [
-    `FAIL  ${name}: ${refusal.code}`,
-    ...(faults.length > 0 ? faults : [`        ${refusal.message}`]),
-  ].join('\n')
+  return [`FAIL  ${name}: ${refusal.code}`, ...(faults.length > 0 ? faults : [`        ${refusal.message}`])].join('\n')
 }

@@ -21,12 +21,7 @@ async function list({ output }: CliDeps): Promise<void> {
   print(output, languages, () =>
     table(
       ['tag', 'language', 'direction', 'read by native speakers'],
-      languages.map(({ tag, name, direction, readBy }) => [
-        tag,
-        name,
-        direction,
-        readBy.join(', ') || 'nobody yet',
-      ]),
+      languages.map(({ tag, name, direction, readBy }) => [tag, name, direction, readBy.join(', ') || 'nobody yet']),
     ),
   )
 }
@@ -34,7 +29,6 @@ async function list({ output }: CliDeps): Promise<void> {
 async function choose({ output }: CliDeps, locale: string): Promise<void> {
   const { chooseLanguage } = await import('../templates/locales/choose-language.ts')
   const tag = chooseLanguage(locale)
-  if (tag === null)
-    throw new CommandFailed('Postern has none of these languages: the email is in the app’s language')
+  if (tag === null) throw new CommandFailed('Postern has none of these languages: the email is in the app’s language')
   print(output, { tag }, () => tag)
 }

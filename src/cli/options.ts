@@ -38,8 +38,7 @@ export const graceOption = (about: string, usual: '1d' | '24h'): Option =>
 
 function parseGrace(text: string): number {
   const ms = text === '0' ? 0 : parseLength(text)
-  if (ms === null)
-    throw new UsageError('--grace must be 0, or a number with m, h or d, such as 30m, 24h or 7d')
+  if (ms === null) throw new UsageError('--grace must be 0, or a number with m, h or d, such as 30m, 24h or 7d')
   return ms
 }
 

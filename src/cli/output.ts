@@ -35,23 +35,16 @@ export function print(output: Output, document: unknown, show: () => string): vo
   output.out(output.json ? toJson(document) : show())
 }
 
-const toJson = (document: unknown): string =>
-  escapeControls(JSON.stringify(document, null, 2), (hex) => `\\u${hex}`)
+const toJson = (document: unknown): string => escapeControls(JSON.stringify(document, null, 2), (hex) => `\\u${hex}`)
 
 /** Columns as wide as their content. Columns of numbers are right-aligned. */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : toPrintableLine(String(cell)))))
-  const widths = heads.map((head, column) =>
-    Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)),
-  )
-  const right = heads.map(
-    (_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'),
-  )
+  const widths = heads.map((head, column) => Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)))
+  const right = heads.map((_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'))
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) =>
-        right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
-      )
+      .map((cell, column) => (right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
       .join('  ')
       .trimEnd()
   return [line(heads), ...texts.map(line)].join('\n')

@@ -30,10 +30,7 @@ const invite = command({
     personRole().makeOptionMandatory(),
     repeatable('--app <app>', 'only for this app (repeatable; default: the whole service)'),
   ],
-  examples: [
-    'postern person invite Ada --role admin',
-    'postern person invite "Acme support" --role reader --app acme',
-  ],
+  examples: ['postern person invite Ada --role admin', 'postern person invite "Acme support" --role reader --app acme'],
   run: ({ call }, [name], { role = 'reader', app: apps }: PermissionOptions) =>
     call('person.invite', { body: { name, role, ...given({ apps }) } }),
   ...link,
@@ -61,20 +58,16 @@ const list = command({
   examples: ['postern person list'],
   run: ({ call }) => listAll(call, 'person.list', {}),
   show: (people) =>
-    listing(
-      people,
-      'nobody yet; "postern console login" signs you in, "postern person invite" invites others',
-      {
-        id: ({ id }) => id,
-        name: ({ name }) => name,
-        role: ({ role }) => role,
-        apps: ({ apps }) => (apps === null ? 'all' : apps.join(' ')),
-        'signs in with': describeWays,
-        'open link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
-        status: ({ disabledAt }) => (disabledAt === null ? 'active' : `disabled ${formatTime(disabledAt)}`),
-        'last seen': ({ lastSeenAt }) => formatTimeAndAge(lastSeenAt) ?? 'never',
-      },
-    ),
+    listing(people, 'nobody yet; "postern console login" signs you in, "postern person invite" invites others', {
+      id: ({ id }) => id,
+      name: ({ name }) => name,
+      role: ({ role }) => role,
+      apps: ({ apps }) => (apps === null ? 'all' : apps.join(' ')),
+      'signs in with': describeWays,
+      'open link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
+      status: ({ disabledAt }) => (disabledAt === null ? 'active' : `disabled ${formatTime(disabledAt)}`),
+      'last seen': ({ lastSeenAt }) => formatTimeAndAge(lastSeenAt) ?? 'never',
+    }),
 })
 
 const update = command({

@@ -151,8 +151,7 @@ function hint(error: unknown): string | null {
   const { code, errcode, message, name } = error as Error & { code?: string; errcode?: number }
   if (storeErrors.includes(name)) return message
   if (['EACCES', 'EROFS', 'ENOSPC'].includes(code ?? '')) return message
-  if (name === 'KeyMissing')
-    return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
+  if (name === 'KeyMissing') return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
   if (errcode === undefined) return null
   if ((errcode & 0xff) === sqliteCannotOpen)
     return 'SQLite cannot open or make the database file that POSTERN_DATABASE_URL names: choose a folder on a disk, in which this user may write'

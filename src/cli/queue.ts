@@ -26,19 +26,12 @@ export const usageCommand = command({
       ? { today: await call('usage.list', {}) }
       : { days: (await call('app.usage', { params: { app } })).items },
   document: (usage) => ('today' in usage ? usage.today : usage.days),
-  show: (usage, [app]) =>
-    'today' in usage ? describeToday(usage.today) : describeDays(usage.days, app ?? ''),
+  show: (usage, [app]) => ('today' in usage ? describeToday(usage.today) : describeDays(usage.days, app ?? '')),
 })
 
 const waiting = `Each email waits until it is sent, its link expires, or ${retryForHours} hours have passed. "postern doctor" checks the relays, and whether a process is sending.`
 
-export function describeQueue({
-  depth,
-  oldestAcceptedAt,
-  nextAttemptAt,
-  states,
-  apps,
-}: QueueResource): string {
+export function describeQueue({ depth, oldestAcceptedAt, nextAttemptAt, states, apps }: QueueResource): string {
   if (depth === 0) return 'the queue is empty'
   const totals = record([
     ['depth', depth],

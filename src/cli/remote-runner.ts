@@ -48,13 +48,9 @@ export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRun
 function parseBase(url: string): string {
   const parsed = URL.parse(url)
   if (parsed === null || !/^https?:$/.test(parsed.protocol) || parsed.username !== '' || parsed.search !== '')
-    throw new UsageError(
-      '--url must be the address of the management API, such as https://console.example.com',
-    )
+    throw new UsageError('--url must be the address of the management API, such as https://console.example.com')
   if (parsed.protocol === 'http:' && !isLoopback(parsed.hostname))
-    throw new UsageError(
-      '--url must be https, except on this machine: the token would cross the network unencrypted',
-    )
+    throw new UsageError('--url must be https, except on this machine: the token would cross the network unencrypted')
   return `${parsed.origin}${parsed.pathname.replace(/(?:\/v1)?\/*$/, '')}`
 }
 
@@ -66,10 +62,8 @@ function readToken(file: string): string {
   const token = readSecretFile(file, '--token-file').trim()
   if (token === '') throw new UsageError(`${file} is empty; it must hold a management token`)
   const { kind } = parseTokenHeader(`Bearer ${token}`)
-  if (kind === 'other')
-    throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
-  if (kind !== 'secret')
-    throw new UsageError(`${file} must contain only a management token: psa_ and 49 characters`)
+  if (kind === 'other') throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
+  if (kind !== 'secret') throw new UsageError(`${file} must contain only a management token: psa_ and 49 characters`)
   return token
 }
 
@@ -80,10 +74,7 @@ function toAddress(path: string, { params = {}, query = {} }: RemoteInput): stri
   return search === '' ? filled : `${filled}?${search}`
 }
 
-const newHeaders = (
-  token: string,
-  { body, ifVersion, ifAbsent = false }: RawInput,
-): Record<string, string> => ({
+const newHeaders = (token: string, { body, ifVersion, ifAbsent = false }: RawInput): Record<string, string> => ({
   authorization: `Bearer ${token}`,
   ...(body !== undefined && { 'content-type': 'application/json' }),
   ...(ifVersion !== undefined && { 'if-match': `"${ifVersion}"` }),
@@ -144,8 +135,6 @@ async function readAnswer<T>(base: string, response: Response): Promise<Result<T
       `${base} is the public API; set --url to the POSTERN_CONSOLE_LISTEN address (port 4022 by default)`,
     )
   if (error === undefined)
-    throw new CommandFailed(
-      `${base} answered ${response.status} without a document: it is not the management API`,
-    )
+    throw new CommandFailed(`${base} answered ${response.status} without a document: it is not the management API`)
   return { ok: false, error }
 }

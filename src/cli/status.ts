@@ -104,8 +104,7 @@ function describeCondition({ kind, message, apps, urgent }: StatusResource['atte
 }
 
 function describeProblems({ attention, earlier }: Pick<StatusResource, 'attention' | 'earlier'>): string {
-  const now =
-    attention.length === 0 ? 'All well.' : `Needs attention:\n${attention.map(describeCondition).join('\n')}`
+  const now = attention.length === 0 ? 'All well.' : `Needs attention:\n${attention.map(describeCondition).join('\n')}`
   const lines = earlier.map(
     ({ message, from, until }) => `  - ${formatTime(from)} to ${until.slice(11, 19)}Z: ${message}`,
   )
@@ -123,9 +122,7 @@ function describe(status: StatusResource): string {
     ['last hour', lastHour && describeHour(lastHour)],
     ['apps', apps],
   ])
-  return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)]
-    .filter(Boolean)
-    .join('\n\n')
+  return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
 }
 
 function describeHour(counts: ActivityCounts): string {
@@ -150,23 +147,15 @@ function describeNodes(nodes: StatusResource['nodes']): string {
   const relays = nodes
     .filter(({ alive }) => alive)
     .flatMap(({ machine, relays }) =>
-      relays.map(
-        ({ name, available, connections: { busy, connecting, open, max }, reason, since, tried }) => [
-          name,
-          machine,
-          available
-            ? tried
-              ? 'available'
-              : 'not tried yet'
-            : `unavailable since ${formatTime(since)}: ${reason}`,
-          `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
-        ],
-      ),
+      relays.map(({ name, available, connections: { busy, connecting, open, max }, reason, since, tried }) => [
+        name,
+        machine,
+        available ? (tried ? 'available' : 'not tried yet') : `unavailable since ${formatTime(since)}: ${reason}`,
+        `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
+      ]),
     )
   const listed = table(['process', 'version', 'roles', 'started', 'state'], processes)
-  return relays.length === 0
-    ? listed
-    : `${listed}\n\n${table(['relay', 'seen from', 'state', 'connections'], relays)}`
+  return relays.length === 0 ? listed : `${listed}\n\n${table(['relay', 'seen from', 'state', 'connections'], relays)}`
 }
 
 /** `name: "Old" → "New"`; the name and role of what was created. */

@@ -97,13 +97,8 @@ const clear = command({
   ],
   notes: 'After a provider has called living mailboxes missing for two hours:',
   examples: ['postern suppression clear --reason no_mailbox --destination gmail --from 4h --to 2h'],
-  async run(
-    { call, deps },
-    _,
-    { yes = false, ...body }: Filters & { from?: string; to?: string; yes?: boolean },
-  ) {
-    if (Object.keys(body).length === 0)
-      throw new UsageError('give at least one filter, such as --reason or --from')
+  async run({ call, deps }, _, { yes = false, ...body }: Filters & { from?: string; to?: string; yes?: boolean }) {
+    if (Object.keys(body).length === 0) throw new UsageError('give at least one filter, such as --reason or --from')
     if (!yes)
       await confirm(deps, {
         question: 'Mail to all these recipients is sent again.\nType yes to clear their suppressions: ',

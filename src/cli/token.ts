@@ -23,11 +23,8 @@ const create = command({
     'postern token create laptop --role admin > token.txt',
     'postern token create acme-team --role operator --app acme --expires 2027-01-31',
   ],
-  run: (
-    { call },
-    [name],
-    { app: apps, expires: expiresAt, role }: { role: Role; app?: string[]; expires?: string },
-  ) => call('token.create', { body: { name, role, ...given({ apps, expiresAt }) } }),
+  run: ({ call }, [name], { app: apps, expires: expiresAt, role }: { role: Role; app?: string[]; expires?: string }) =>
+    call('token.create', { body: { name, role, ...given({ apps, expiresAt }) } }),
   aside: ({ apps, expiresAt, id, role }) =>
     `${id}: ${role} of ${apps === null ? 'the whole service' : counted(apps.length, 'app')}, until ${formatTime(expiresAt)}. The token is shown only this once. Keep it in a file with mode 600 for --token-file.`,
   show: ({ token }) => token,

@@ -42,8 +42,7 @@ const secret = command({
   run: ({ call }, [app], { grace }: { grace: number }) =>
     call('webhook.secret', { params: { app }, body: { graceSeconds: grace / 1000 } }),
   show({ oldSecretUntil, secret: shown }, [app]) {
-    const old =
-      oldSecretUntil === null ? '' : ` The old secret signs as well until ${formatTime(oldSecretUntil)}.`
+    const old = oldSecretUntil === null ? '' : ` The old secret signs as well until ${formatTime(oldSecretUntil)}.`
     return `${shown}\n\nThis is shown only now. Give it to the receiver of ${app}.${old}`
   },
 })

@@ -26,8 +26,7 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
   backUp: async (config: Config, to: string | Writable) => (await databaseFiles()).backUpDatabase(config, to),
   restore: async (config: Config, file: string | null, options: { cancelQueued: boolean }) =>
     (await databaseFiles()).restoreDatabase(config, file, options),
-  copy: async (config: Config, target: PostgresAddress) =>
-    (await databaseFiles()).copyDatabase(config, target),
+  copy: async (config: Config, target: PostgresAddress) => (await databaseFiles()).copyDatabase(config, target),
   checkListeners: async (config: Config, isRunning: boolean) => {
     const { checkListeners } = await import('./check-listeners.ts')
     return checkListeners(config, isRunning)

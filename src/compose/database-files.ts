@@ -21,8 +21,7 @@ function sqlitePath({ database }: Config, instead: string): string {
   return database.path
 }
 
-const ownTools =
-  'use its own tools, such as pg_dump on a standby, and pg_restore (docs/backup.md has the commands)'
+const ownTools = 'use its own tools, such as pg_dump on a standby, and pg_restore (docs/backup.md has the commands)'
 
 export async function backUpDatabase(config: Config, to: string | Writable): Promise<DatabaseFacts> {
   const path = sqlitePath(config, ownTools)
@@ -54,9 +53,6 @@ export function restoreDatabase(
 
 /** Copies a database on SQLite to a new one on PostgreSQL. Nothing sends or accepts meanwhile. */
 export async function copyDatabase(config: Config, target: PostgresAddress): Promise<CopyReport> {
-  const path = sqlitePath(
-    config,
-    'only a database on SQLite is copied. Set POSTERN_DATABASE_URL to the old one',
-  )
+  const path = sqlitePath(config, 'only a database on SQLite is copied. Set POSTERN_DATABASE_URL to the old one')
   return exportDatabase(path, Date.now(), (rows, onCommitted) => importRows(target, rows, onCommitted))
 }

@@ -84,9 +84,7 @@ export function newRelay(
   options: Pick<GateOptions, 'random' | 'onChange'>,
 ): Relay {
   const client =
-    address.protocol === 'smtp'
-      ? new SessionPool(name, address)
-      : new ApiClient(name, address, bounds.connectionsMax)
+    address.protocol === 'smtp' ? new SessionPool(name, address) : new ApiClient(name, address, bounds.connectionsMax)
   const oauth = findOAuth(address)
   const certificateExpiresAt = oauth === null ? null : readCertificateExpiry(oauth)
   return new GatedRelay(client, { ...bounds, ...options, certificateExpiresAt })

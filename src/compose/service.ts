@@ -128,11 +128,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 function subscribeObservers(
   { database, logLevel, queueMax }: Config,
   { log, version }: ServiceOptions,
-  {
-    events,
-    output,
-    store,
-  }: { readonly events: EventStream; readonly output: LineOutput; readonly store: Store },
+  { events, output, store }: { readonly events: EventStream; readonly output: LineOutput; readonly store: Store },
 ): Metrics {
   const { engine } = database
   const metrics = newMetrics({ store, engine, queueMax, version, linesLost: () => output.lost })
@@ -174,10 +170,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
   return [ops, recorder, webhooks, delivery, listeners].filter((part): part is Part => part != null)
 }
 
-function composeBounces(
-  { config, events, isProxy, store }: ServiceContext,
-  urls: { bounce?: string },
-): Part[] {
+function composeBounces({ config, events, isProxy, store }: ServiceContext, urls: { bounce?: string }): Part[] {
   const { bounce, bounceAddress } = config
   if (bounce === null) return []
   const { ring } = config
@@ -196,11 +189,7 @@ function composeBounces(
 }
 
 /** @throws {ConfigError} when this process cannot have the port */
-async function listenAs(
-  name: string,
-  address: ListenerPart['address'],
-  begin: () => Promise<string>,
-): Promise<string> {
+async function listenAs(name: string, address: ListenerPart['address'], begin: () => Promise<string>): Promise<string> {
   try {
     return await begin()
   } catch (error) {

@@ -71,9 +71,7 @@ function requireWritable(path: string): void {
         owner === 0
           ? `give it to this user, with chown ${user} ${place}*`
           : 'run as its owner, or choose another folder'
-      throw new OwnerMismatch(
-        `user ${user} may not write ${what} ${place}, which belongs to user ${owner}: ${advice}`,
-      )
+      throw new OwnerMismatch(`user ${user} may not write ${what} ${place}, which belongs to user ${owner}: ${advice}`)
     }
 }
 

@@ -31,11 +31,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
   )
 }
 
-function composeListener(
-  name: ListenerName,
-  context: ServiceContext,
-  delivery: Delivery | null,
-): FastifyInstance {
+function composeListener(name: ListenerName, context: ServiceContext, delivery: Delivery | null): FastifyInstance {
   const { config, events, isProxy, isStopping, store } = context
   const { emit } = events
   const { consoleUrl, feedback, linksBaseUrl, ring } = config
@@ -76,8 +72,7 @@ function composeConsole(
     events,
     address: { url: consoleUrl, isLocal: consoleIsLocal },
     // Behind a proxy, the process does not know its public address.
-    apiUrl:
-      isDev || isLoopback(config.api.host) ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
+    apiUrl: isDev || isLoopback(config.api.host) ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
     oidc,
     inbox: captured === null ? null : { captured, hints },
     isDev,

@@ -2,12 +2,7 @@
 import { postWebhook } from '../delivery/webhooks/post-webhook.ts'
 import { WebhookSender } from '../delivery/webhooks/webhook-sender.ts'
 import { WebhookWriter } from '../delivery/webhooks/webhook-writer.ts'
-import {
-  openRecipient,
-  openWebhookSecret,
-  readWebhookSecret,
-  recipientSealer,
-} from '../store/crypto/webhook-secret.ts'
+import { openRecipient, openWebhookSecret, readWebhookSecret, recipientSealer } from '../store/crypto/webhook-secret.ts'
 import type { ServiceContext } from './context.ts'
 
 export const composeWebhookWriter = ({

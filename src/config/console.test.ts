@@ -49,10 +49,7 @@ test('with an address of its own it answers to that name, and on loopback to tho
   assert.deepEqual(addressOf(url), { consoleUrl, consoleIsLocal: true, isDev: false })
   const open = { ...url, POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }
   assert.deepEqual(addressOf(open), { consoleUrl, consoleIsLocal: false, isDev: false })
-  assert.equal(
-    addressOf({ POSTERN_CONSOLE_URL: 'http://localhost:8080' }).consoleUrl,
-    'http://localhost:8080',
-  )
+  assert.equal(addressOf({ POSTERN_CONSOLE_URL: 'http://localhost:8080' }).consoleUrl, 'http://localhost:8080')
   for (const wrong of [
     'http://postern.example.com',
     'https://a.test/path',
@@ -92,11 +89,7 @@ test('what is missing or unsafe of a provider is named, and its secret is not re
     assert.match(missing, new RegExp(`POSTERN_OIDC_${name} is missing`))
   assert.match(faults({ ...oidc, POSTERN_OIDC_ISSUER: 'http://id.example.com' }), /must be the https address/)
   for (const host of ['localhost', '127.0.0.2', '[::1]'])
-    assert.equal(
-      parse({ ...oidc, POSTERN_OIDC_ISSUER: `http://${host}:8080/realm` }).oidc?.claim,
-      'roles',
-      host,
-    )
+    assert.equal(parse({ ...oidc, POSTERN_OIDC_ISSUER: `http://${host}:8080/realm` }).oidc?.claim, 'roles', host)
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins=root' }), /"admins=root" must look like/)
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins' }), /"admins" must look like/)
   for (const rule of ['team=operator:', 'team=operator:acme:shop'])

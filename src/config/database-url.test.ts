@@ -31,9 +31,7 @@ test('several servers, an IPv6 address, a socket folder', () => {
     { host: '::1', port: 5432 },
     { host: 'two', port: 5432 },
   ])
-  assert.deepEqual(address('postgres://u@/d?host=/run/postgresql').hosts, [
-    { host: '/run/postgresql', port: 5432 },
-  ])
+  assert.deepEqual(address('postgres://u@/d?host=/run/postgresql').hosts, [{ host: '/run/postgresql', port: 5432 }])
 })
 
 test('TLS is verified, except to loopback and sockets, or where it is turned off in so many words', () => {

@@ -58,14 +58,10 @@ function parseHosts(authority: string): DatabaseHost[] | null {
   return hosts.every(({ host, port }) => host !== '' && port > 0 && port < 65_536) ? hosts : null
 }
 
-function parseTls(
-  query: URLSearchParams,
-  hosts: readonly DatabaseHost[],
-): PostgresAddress['tls'] | { fault: string } {
+function parseTls(query: URLSearchParams, hosts: readonly DatabaseHost[]): PostgresAddress['tls'] | { fault: string } {
   const ca = query.get('sslrootcert')
   const mode =
-    query.get('sslmode') ??
-    (ca === null && hosts.every(({ host }) => isLocal(host)) ? 'disable' : 'verify-full')
+    query.get('sslmode') ?? (ca === null && hosts.every(({ host }) => isLocal(host)) ? 'disable' : 'verify-full')
   if (mode === 'disable') return null
   // An unverified certificate proves nothing, so "require" means "verify-full".
   if (mode === 'verify-full' || mode === 'require') return { ca }

@@ -8,8 +8,7 @@ import type { Environment } from './reader.ts'
  * Characters that nobody sees, besides spaces, tabs and line breaks: byte order marks, spaces of other kinds,
  * joiners, controls.
  */
-const unseen =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u2000-\u200a\u202f\u205f\u3000]/u
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u2000-\u200a\u202f\u205f\u3000]/u
 
 const nameUnseen = (text: string): string | null => {
   const [found] = unseen.exec(text.replace(/[\t\r\n]/g, ' ')) ?? []
@@ -48,8 +47,7 @@ function readLine(line: string, fault: (why: string) => void): Setting | null {
   if (name === '' || /^[ \t]*#/.test(line)) return null
   const character = nameUnseen(before) ?? nameUnseen(/^[^=]*/.exec(rest)?.[0] ?? '')
   const equals = /^[ \t]*=/.exec(rest)?.[0]
-  if (character !== null)
-    fault(`there is an invisible character (${character}) beside ${name}: write the line anew`)
+  if (character !== null) fault(`there is an invisible character (${character}) beside ${name}: write the line anew`)
   else if (!/^[ \t]*(?:export[ \t]+)?$/.test(before) || equals === undefined) fault(`write ${name}=VALUE`)
   else {
     const value = readValue(rest.slice(equals.length).trim(), (why) => fault(`${name} ${why}`))

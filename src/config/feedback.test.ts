@@ -18,9 +18,7 @@ const complete = {
   POSTERN_SMTP_URL: 'smtp://mail.example.com:587',
 }
 const read = (change: Environment, mode: Mode = 'serve') => {
-  const { feedbackListener, feedbackProviders } = describeFeedback(
-    parseConfig({ ...complete, ...change }, mode),
-  )
+  const { feedbackListener, feedbackProviders } = describeFeedback(parseConfig({ ...complete, ...change }, mode))
   return [feedbackListener, feedbackProviders.join(' ')]
 }
 const faults = (change: Environment): readonly string[] => {

@@ -56,15 +56,7 @@ test('POSTERN_SMTP_NAME is the name of all relays, and `name` that of one', () =
   assert.deepEqual([names, faults], [['post.acme.test', 'b.acme.test', 'no SMTP'], []])
 })
 
-for (const name of [
-  'box',
-  '127.0.0.1',
-  '[127.0.0.1]',
-  'localhost.localdomain',
-  'a b.test',
-  'a_b.test',
-  'a..test',
-])
+for (const name of ['box', '127.0.0.1', '[127.0.0.1]', 'localhost.localdomain', 'a b.test', 'a_b.test', 'a..test'])
   test(`the name "${name}" is refused, in the setting and in a URL`, () => {
     const faults: string[] = []
     readGreetingName(newReader({ POSTERN_SMTP_NAME: name }, 'serve', faults), {

@@ -20,10 +20,7 @@ test('auth servers are listened for in dev mode, and in production where an addr
   assert.deepEqual(read({}), [null, null])
   assert.deepEqual(read({}, 'dev'), ['127.0.0.1:4025', 'http://127.0.0.1:4025'])
   assert.deepEqual(read({ POSTERN_HOOKS_LISTEN: '0.0.0.0:9000' }), ['0.0.0.0:9000', 'http://127.0.0.1:9000'])
-  assert.deepEqual(read({ POSTERN_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), [
-    '127.0.0.1:1',
-    'http://127.0.0.1:1',
-  ])
+  assert.deepEqual(read({ POSTERN_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), ['127.0.0.1:1', 'http://127.0.0.1:1'])
 })
 
 test('the public address may have a path, and has no slash at its end', () => {
@@ -35,18 +32,11 @@ test('the public address may have a path, and has no slash at its end', () => {
   assert.deepEqual(read({ POSTERN_HOOKS_URL: 'https://a.test' }, 'command'), [null, 'https://a.test'])
 })
 
-for (const wrong of [
-  'hooks.example.com',
-  'ftp://a.test',
-  'https://a.test/?x=y',
-  'https://a.test/#x',
-  '/hooks',
-])
+for (const wrong of ['hooks.example.com', 'ftp://a.test', 'https://a.test/?x=y', 'https://a.test/#x', '/hooks'])
   test(`refused as the public address: ${wrong}`, () =>
     assert.throws(
       () => read({ POSTERN_HOOKS_URL: wrong }),
-      (error: ConfigError) =>
-        error instanceof ConfigError && /^POSTERN_HOOKS_URL must be/.test(error.faults[0] ?? ''),
+      (error: ConfigError) => error instanceof ConfigError && /^POSTERN_HOOKS_URL must be/.test(error.faults[0] ?? ''),
     ))
 
 test('a malformed address to listen on is refused', () => {
@@ -55,9 +45,7 @@ test('a malformed address to listen on is refused', () => {
 
 test('a process without the role listens for no auth server; a command of dev mode knows the address', () => {
   const listens = (POSTERN_ROLES: string) =>
-    describeHooksListener(
-      parseConfig({ ...complete, POSTERN_HOOKS_LISTEN: '0.0.0.0:9000', POSTERN_ROLES }, 'serve'),
-    )
+    describeHooksListener(parseConfig({ ...complete, POSTERN_HOOKS_LISTEN: '0.0.0.0:9000', POSTERN_ROLES }, 'serve'))
   assert.deepEqual([listens('api'), listens('api,hooks')], [null, '0.0.0.0:9000'])
   const { POSTERN_DATABASE_URL: _, ...ofDev } = complete
   assert.equal(parseConfig(ofDev, 'command').hooksUrl, 'http://127.0.0.1:4025')

@@ -49,9 +49,7 @@ function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> 
   const given = reader.text('POSTERN_HOOKS_URL').replace(/\/+$/, '')
   const url = URL.parse(given)
   if (given !== '' && (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given)))
-    reader.fault(
-      'POSTERN_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com',
-    )
+    reader.fault('POSTERN_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com')
   const own = hooks === null ? null : `http://127.0.0.1:${hooks.port}`
   return { hooks, hooksUrl: given === '' ? own : given }
 }

@@ -42,10 +42,7 @@ function readRoles({ fault }: Reader, text: string): Pick<OidcSettings, 'claim' 
     const role = roles.find((known) => known === given)
     if (name === 'claim') claim = value
     else if (role !== undefined) groups.push({ group: name, role, app })
-    else
-      fault(
-        `${names.roles}: "${rule}" must look like claim=groups, GROUP=${roles.join('|')} or GROUP=ROLE:APP`,
-      )
+    else fault(`${names.roles}: "${rule}" must look like claim=groups, GROUP=${roles.join('|')} or GROUP=ROLE:APP`)
   }
   return { claim, groups }
 }

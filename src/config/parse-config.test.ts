@@ -63,11 +63,7 @@ const wrong: [string, Environment, RegExp][] = [
   ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /rate is a whole number/],
   ['a user without password', { POSTERN_SMTP_URL: 'smtp://user@mail.example.com' }, /both user and password/],
   ['a password alone', { POSTERN_SMTP_URL: 'smtp://:pass@mail.example.com' }, /both user and password/],
-  [
-    'a port of the base URL out of range',
-    { POSTERN_LINKS_BASE_URL: 'https://links.test:99999' },
-    /https URL/,
-  ],
+  ['a port of the base URL out of range', { POSTERN_LINKS_BASE_URL: 'https://links.test:99999' }, /https URL/],
   ['a raw # in a password', { POSTERN_SMTP_URL: 'smtp://u:p@ss#w@mail.example.com' }, /%23/],
   ['a raw / in a password', { POSTERN_SMTP_URL: 'smtp://u:p@ss/w@mail.example.com' }, /%2F/],
   ['a space in a password', { POSTERN_SMTP_URL: 'smtp://u:a b@mail.example.com' }, /%20/],
@@ -160,12 +156,7 @@ test('several relays, each with its own bounds', () => {
     'serve',
   )
   assert.deepEqual(
-    relays.map(({ name, connectionsMax, rate, takesReserved }) => [
-      name,
-      connectionsMax,
-      rate,
-      takesReserved,
-    ]),
+    relays.map(({ name, connectionsMax, rate, takesReserved }) => [name, connectionsMax, rate, takesReserved]),
     [
       ['a.test:465', 20, 14, false],
       ['localhost:2525', 7, 9, true],
@@ -184,15 +175,9 @@ test('the dev inbox stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', ()
 test('webhooks go into the private network in dev mode, or where the configuration says so', () => {
   const read = (value: string | undefined, mode: Mode) =>
     parseConfig({ ...complete, POSTERN_WEBHOOKS_PRIVATE: value }, mode).allowsPrivateWebhooks
-  assert.deepEqual(
-    [read(undefined, 'serve'), read('no', 'serve'), read('yes', 'serve')],
-    [false, false, true],
-  )
+  assert.deepEqual([read(undefined, 'serve'), read('no', 'serve'), read('yes', 'serve')], [false, false, true])
   assert.deepEqual([read(undefined, 'dev'), read('no', 'dev')], [true, false])
-  assert.match(
-    faults({ POSTERN_WEBHOOKS_PRIVATE: 'true' }).join(),
-    /POSTERN_WEBHOOKS_PRIVATE must be yes or no/,
-  )
+  assert.match(faults({ POSTERN_WEBHOOKS_PRIVATE: 'true' }).join(), /POSTERN_WEBHOOKS_PRIVATE must be yes or no/)
 })
 
 test('dev mode captures mail, unless a relay is set', () => {

@@ -94,8 +94,7 @@ function readKnownRelays(env: Environment, greetingName: string | null): RelayCo
 function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
   const names = text('POSTERN_ROLES').split(/[\s,]+/)
   const unknown = names.find((name) => !roles.some((role) => role === name))
-  if (unknown !== undefined)
-    fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are ${roles.join(', ')}`)
+  if (unknown !== undefined) fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are ${roles.join(', ')}`)
   // All roles if one is mistyped, so that the faults of every role are reported.
   return new Set(unknown === undefined ? (names as Role[]) : roles)
 }

@@ -112,8 +112,7 @@ function readCertificate(text: string): Grant | string {
   try {
     const certificate = text.slice(begin)
     const { validTo } = new X509Certificate(certificate)
-    if (Date.parse(validTo) <= Date.now())
-      return `the certificate in key expired on ${validTo}: make a new one`
+    if (Date.parse(validTo) <= Date.now()) return `the certificate in key expired on ${validTo}: make a new one`
     return { kind: 'key', key: text, certificate }
   } catch {
     return 'the certificate in key cannot be read'

@@ -60,10 +60,7 @@ test('Microsoft 365, and a relay whose URL says so, keep the sender; a provider 
   assert.deepEqual(marks('smtp://a:b@smtp.office365.com'), [true, 'microsoft'])
   assert.deepEqual(marks('smtp://a:b@SMTP.Office365.com'), [true, 'microsoft'])
   assert.deepEqual(marks('smtp://a:b@SMTP.PostmarkApp.com'), [false, 'postmark'])
-  assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [
-    true,
-    'microsoft',
-  ])
+  assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [true, 'microsoft'])
   assert.deepEqual(marks('smtps://a:b@mx.acme.com?envelope=plain'), [true, null])
   assert.deepEqual(marks('smtp://a:b@smtp.postmarkapp.com'), [false, 'postmark'])
   assert.deepEqual(marks('smtp://a:b@smtp.sendgrid.net'), [false, 'sendgrid'])
@@ -185,9 +182,7 @@ test('another token server: its URL, with a refresh token too', () => {
 
 const guid = '8a6c1a52-0d0c-4a1e-9d5e-3f0d4b6c7e11'
 test('a secret that looks like an id of Microsoft is one, at another server', () => {
-  const { address } = read(
-    `smtp://a%40acme.com@mx.acme.com?oauth=https://id.acme.com/token&client=c&secret=${guid}`,
-  )
+  const { address } = read(`smtp://a%40acme.com@mx.acme.com?oauth=https://id.acme.com/token&client=c&secret=${guid}`)
   assert.ok(address.protocol === 'smtp' && address.credentials !== null && 'oauth' in address.credentials)
   assert.deepEqual(address.credentials.oauth.grant, { kind: 'secret', secret: guid })
 })

@@ -85,11 +85,7 @@ export function parseRelayUrl(entry: string): { relay: ParsedRelay | null; fault
 }
 
 /** Not by `URLSearchParams`, which takes a + of a secret for a space. */
-function readOptions(
-  search: string,
-  known: readonly string[],
-  fault: RelayUrl['fault'],
-): ReadonlyMap<string, string> {
+function readOptions(search: string, known: readonly string[], fault: RelayUrl['fault']): ReadonlyMap<string, string> {
   const pairs = search
     .slice(1)
     .split('&')
@@ -109,8 +105,7 @@ function readOptions(
 
 function readCommon({ option, fault }: RelayUrl, { address, bounds }: Read) {
   const connections = option('connections')
-  if (connections !== null && !/^[1-9]\d{0,9}$/.test(connections))
-    fault('connections is a whole number above 0')
+  if (connections !== null && !/^[1-9]\d{0,9}$/.test(connections)) fault('connections is a whole number above 0')
   const reserved = option('reserved')
   if (reserved !== null && reserved !== 'send') fault('reserved is send, or left out')
   const host = address.protocol === 'smtp' ? address.host : new URL(address.endpoint).hostname

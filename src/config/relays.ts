@@ -45,10 +45,7 @@ export function readRelays(reader: Reader, { greetingName, sends }: ReadOptions)
   })
   return nameRelays(parsed).map(({ address, connectionsMax: own, rate: ownRate, ...relay }) => ({
     ...relay,
-    address:
-      address.protocol === 'smtp'
-        ? { ...address, greetingName: address.greetingName ?? greetingName }
-        : address,
+    address: address.protocol === 'smtp' ? { ...address, greetingName: address.greetingName ?? greetingName } : address,
     connectionsMax: own ?? connectionsMax,
     rate: ownRate ?? rate,
   }))
@@ -58,8 +55,7 @@ function nameRelays(relays: readonly ParsedRelay[]): (ParsedRelay & { readonly n
   const count = new Map<string, number>()
   return relays.map((relay) => {
     const { address } = relay
-    const host =
-      address.protocol === 'smtp' ? `${address.host}:${address.port}` : new URL(address.endpoint).host
+    const host = address.protocol === 'smtp' ? `${address.host}:${address.port}` : new URL(address.endpoint).host
     const nth = (count.get(host) ?? 0) + 1
     count.set(host, nth)
     return { ...relay, name: nth === 1 ? host : `${host}#${nth}` }

@@ -85,8 +85,7 @@ export const settings = {
   POSTERN_LINKS_BASE_URL: {
     absent: "none; in dev mode the links listener's own address",
     about:
-      'the https URL at which browsers reach those pages; may have a path. Without it there are no hosted ' +
-      'links',
+      'the https URL at which browsers reach those pages; may have a path. Without it there are no hosted ' + 'links',
   },
   POSTERN_HOOKS_LISTEN: {
     default: { dev: '127.0.0.1:4025' },
@@ -97,8 +96,7 @@ export const settings = {
   POSTERN_HOOKS_URL: {
     absent: 'the listener on this machine',
     about:
-      'how auth servers reach it, such as `https://hooks.example.com`; may have a path. Shown in ' +
-      'instructions',
+      'how auth servers reach it, such as `https://hooks.example.com`; may have a path. Shown in ' + 'instructions',
   },
   POSTERN_CONSOLE_LISTEN: {
     default: '127.0.0.1:4022',
@@ -144,8 +142,7 @@ export const settings = {
   },
   POSTERN_ROLES: {
     default: roles.join(','),
-    about:
-      'what this process does; with only `console`, it serves operators and does not accept or send mail',
+    about: 'what this process does; with only `console`, it serves operators and does not accept or send mail',
   },
   POSTERN_BOUNCE_ADDRESS: {
     about:

@@ -16,13 +16,7 @@ import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
 import { dayMs, minuteMs } from '../domain/duration.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
-import {
-  describeOutcome,
-  describeReply,
-  type SpanResult,
-  type Trace,
-  traceAttempt,
-} from '../observe/tracing.ts'
+import { describeOutcome, describeReply, type SpanResult, type Trace, traceAttempt } from '../observe/tracing.ts'
 import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs, type Store } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
@@ -96,8 +90,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const finding = findSigners(deps, attempt.app.settings)
   const found = finding instanceof Promise ? await finding : finding
-  if ('held' in found)
-    return { kind: 'unattempted', relay: null, reply: noReply(found.held), waitMs: found.waitMs }
+  if ('held' in found) return { kind: 'unattempted', relay: null, reply: noReply(found.held), waitMs: found.waitMs }
   const unsigned = trace.run('render', () => prepare(deps, attempt, deadlineMs))
   const message =
     found.signers.length === 0
@@ -109,9 +102,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     reply: noReply('no relay is available'),
   }
   let leastWaitMs = 0
-  const relays = isReservedDomain(message.to)
-    ? deps.relays.filter((relay) => relay.takesReserved)
-    : deps.relays
+  const relays = isReservedDomain(message.to) ? deps.relays.filter((relay) => relay.takesReserved) : deps.relays
   if (relays.length === 0) return { kind: 'cancelled', reason: 'reserved_domain' }
   for (const relay of relays) {
     if (relay.free() <= 0) continue
@@ -236,11 +227,7 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedA
 
 type TransientFailure = { relay: string; reply: Reply; ambiguous: boolean }
 
-function defer(
-  deps: DeliverDeps,
-  { claim, claimedAt }: Attempt,
-  transient: TransientFailure,
-): DeliveryOutcome {
+function defer(deps: DeliverDeps, { claim, claimedAt }: Attempt, transient: TransientFailure): DeliveryOutcome {
   const heldMs = performance.now() - claimedAt.monotonicMs
   const waitMs = nextAttemptMs({
     attempts: claim.attempt,

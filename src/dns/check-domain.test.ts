@@ -125,10 +125,7 @@ test('a DMARC record is to be published where DNS has none, and nowhere else', a
 test('a record at a name with the domain twice is named, and a wildcard is not taken for one', async () => {
   const twice = { 'TXT _dmarc.acme.test.acme.test': 'v=DMARC1; p=none' }
   const { dmarc } = await check({ ...noDmarc, ...twice })
-  assert.match(
-    dmarc?.message ?? '',
-    /There is one at _dmarc\.acme\.test\.acme\.test: your provider adds acme\.test/,
-  )
+  assert.match(dmarc?.message ?? '', /There is one at _dmarc\.acme\.test\.acme\.test: your provider adds acme\.test/)
   const wildcard = { 'TXT _postern-unused._dmarc.acme.test.acme.test': 'v=DMARC1; p=none' }
   const lines = await check({ ...noDmarc, ...twice, ...wildcard })
   assert.doesNotMatch(lines.dmarc?.message ?? '', /There is one/)

@@ -3,14 +3,7 @@ import { toPrintableLine } from '../domain/controls.ts'
 import type { SigningKey } from '../domain/delivery/signing-key.ts'
 import { dkimName, formatDkimRecord, judgeDkimRecord } from '../domain/dns/dkim-record.ts'
 import { type DmarcWalk, findPolicy, isAligned, judgeDmarc, walkDmarc } from '../domain/dns/dmarc.ts'
-import {
-  type Answer,
-  type Lookup,
-  type RecordType,
-  type Result,
-  unknown,
-  type Verdict,
-} from '../domain/dns/lookup.ts'
+import { type Answer, type Lookup, type RecordType, type Result, unknown, type Verdict } from '../domain/dns/lookup.ts'
 import { judgeSpf, toSpfVerdict } from '../domain/dns/spf.ts'
 import { judgeMx } from './mx.ts'
 

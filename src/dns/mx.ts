@@ -15,8 +15,7 @@ export type MxJudgement = Verdict & {
 export async function judgeMx(domain: string, lookup: Lookup): Promise<MxJudgement> {
   const answer = await lookup(domain, 'MX')
   if (answer.kind === 'unknown') return { ...unknown(answer.reason), found: null }
-  if (answer.kind === 'absent')
-    return { ...(await judgeServer(domain, lookup, { isFallback: true })), found: null }
+  if (answer.kind === 'absent') return { ...(await judgeServer(domain, lookup, { isFallback: true })), found: null }
   const found = answer.records
   const servers = found.map(readServer).toSorted((a, b) => a.preference - b.preference)
   if (servers.some(({ name }) => name === ''))
@@ -56,10 +55,7 @@ async function judgeServer(
     return { result: 'fail', message: `Its MX contains the address ${name}; an MX must contain a host name.` }
   if (!/^[A-Za-z0-9._-]+$/.test(name))
     return { result: 'fail', message: `Its MX contains ${JSON.stringify(name)}, which is no host name.` }
-  const [answer, alias] = await Promise.all([
-    findAddresses(name, lookup),
-    isFallback ? null : lookup(name, 'CNAME'),
-  ])
+  const [answer, alias] = await Promise.all([findAddresses(name, lookup), isFallback ? null : lookup(name, 'CNAME')])
   if (answer.kind === 'unknown') return unknown(answer.reason)
   if (answer.kind === 'absent')
     return isFallback

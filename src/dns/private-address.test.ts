@@ -21,15 +21,7 @@ test('addresses of this machine and of private networks are private', () => {
     ],
   ]
   for (const address of privates) assert.equal(isPrivateAddress(address), true, address)
-  const publics = [
-    '8.8.8.8',
-    '172.15.0.1',
-    '172.32.0.1',
-    '100.63.0.1',
-    '100.128.0.1',
-    '192.167.1.1',
-    '11.0.0.1',
-  ]
+  const publics = ['8.8.8.8', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '192.167.1.1', '11.0.0.1']
   for (const address of [...publics, '2606:4700::1', '2a00:1450::1'])
     assert.equal(isPrivateAddress(address), false, address)
 })

@@ -13,8 +13,7 @@ const newList = (ranges: readonly string[]): BlockList => {
   return list
 }
 
-const isIn = (list: BlockList, address: string): boolean =>
-  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+const isIn = (list: BlockList, address: string): boolean => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 const four = newList([
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
@@ -27,9 +26,7 @@ const four = newList([
  * All that is not in 2000::/3, the range of public addresses, and the special ones in it. Apart, because ::/3
  * has every IPv4 address in its form of IPv6.
  */
-const six = newList([
-  ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
-])
+const six = newList([...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']])
 
 /** Whether the address is not publicly routable; true for text that is no address. */
 export function isPrivateAddress(address: string): boolean {

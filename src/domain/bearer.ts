@@ -42,8 +42,7 @@ export function parseBearer(header: string | undefined, prefix: Prefix): Present
 export const hashIfSecret = (text: string, prefix: Prefix): string | null =>
   text.startsWith(prefix) && isWellFormed(text) ? hashBearer(text) : null
 
-const isWellFormed = (text: string): boolean =>
-  shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
+const isWellFormed = (text: string): boolean => shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
 const checksum = (text: string): string => base62(BigInt(crc32(text)), 6)
 

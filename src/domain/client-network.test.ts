@@ -34,13 +34,7 @@ test('no network has more than a quarter, and a larger one has no less than thos
 
 test('an IPv4 address is the same client in each of its forms', () => {
   const forms = [
-    ...[
-      '::ffff:192.0.2.7',
-      '::FFFF:c000:0207',
-      '0:0:0:0:0:ffff:192.0.2.7',
-      '192.0.2.7:443',
-      '[::ffff:192.0.2.7]:1',
-    ],
+    ...['::ffff:192.0.2.7', '::FFFF:c000:0207', '0:0:0:0:0:ffff:192.0.2.7', '192.0.2.7:443', '[::ffff:192.0.2.7]:1'],
     ...['2002:c000:207::1', '2002:c000:207:ffff:1:2:3:4'], // 6to4
     ...['64:ff9b::192.0.2.7', '64:ff9b:1::c000:207'], // behind a translator
     ...['2001:0:1:2:3:4:3fff:fdf8', '2001:0:ffff:9:8:7:3fff:fdf8'], // Teredo
@@ -49,29 +43,10 @@ test('an IPv4 address is the same client in each of its forms', () => {
 })
 
 test('an address is read with brackets, port and zone, and other text is one client', () => {
-  const forms = [
-    '2600::1',
-    '[2600::1]',
-    '[2600::1]:443',
-    '2600:0::0001',
-    '2600::1%eth0',
-    '2600:0:0:0:0:0:0:1',
-  ]
+  const forms = ['2600::1', '[2600::1]', '[2600::1]:443', '2600:0::0001', '2600::1%eth0', '2600:0:0:0:0:0:0:1']
   for (const form of forms) assert.equal(toClientAddress(form), toClientAddress('2600::1'), form)
   const others = [
-    ...[
-      '',
-      'x',
-      '1.2.3',
-      '1.2.3.4.5',
-      '256.1.1.1',
-      '1.2.3.x',
-      '-1.2.3.4',
-      '1::2::3',
-      '1:2:3:4:5:6:7',
-      ':',
-      '::1:',
-    ],
+    ...['', 'x', '1.2.3', '1.2.3.4.5', '256.1.1.1', '1.2.3.x', '-1.2.3.4', '1::2::3', '1:2:3:4:5:6:7', ':', '::1:'],
     ...[
       '1:2:3:4:5:6:7:8:9',
       '1:2:3:4:5:6:7:8::',
@@ -110,30 +85,12 @@ test('whatever Node takes for an address is read, and nothing else', () => {
 test('this machine and private networks are private; what only contains such an address is not', () => {
   const own = [
     ...['127.0.0.1', '127.255.0.9', '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.0.1', '169.254.1.1'],
-    ...[
-      '100.64.0.1',
-      '100.127.0.1',
-      '::1',
-      'fd00::1',
-      'fcff::',
-      'fe80::1%eth0',
-      'febf::1',
-      '::ffff:127.0.0.1',
-    ],
+    ...['100.64.0.1', '100.127.0.1', '::1', 'fd00::1', 'fcff::', 'fe80::1%eth0', 'febf::1', '::ffff:127.0.0.1'],
     '::ffff:a00:1',
   ]
   for (const address of own) assert.equal(isPrivateNetwork(address), true, address)
   const others = [
-    ...[
-      '126.0.0.1',
-      '11.0.0.1',
-      '172.15.0.1',
-      '172.32.0.1',
-      '192.167.0.1',
-      '100.63.0.1',
-      '100.128.0.1',
-      '8.8.8.8',
-    ],
+    ...['126.0.0.1', '11.0.0.1', '172.15.0.1', '172.32.0.1', '192.167.0.1', '100.63.0.1', '100.128.0.1', '8.8.8.8'],
     ...['::2', '::', 'fbff::1', 'fe00::1', 'fec0::1', '2600::1', '', 'localhost'],
     ...['2002:7f00:1::1', '2002:a00:1::1', '64:ff9b::127.0.0.1', '2001:0:1:2:3:4:80ff:fffe', '::127.0.0.1'],
   ]

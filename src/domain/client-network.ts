@@ -49,10 +49,10 @@ export function listNetworks(text: string): readonly ClientNetwork[] {
  * The networks of an address, and last all clients together. A reverse proxy carries all clients, so it
  * counts only there.
  */
-export const listShares = (
-  address: string,
-  isProxy: (address: string) => boolean,
-): readonly ClientNetwork[] => [...(isProxy(address) ? [] : listNetworks(address)), { name: 'all', share: 1 }]
+export const listShares = (address: string, isProxy: (address: string) => boolean): readonly ClientNetwork[] => [
+  ...(isProxy(address) ? [] : listNetworks(address)),
+  { name: 'all', share: 1 },
+]
 
 /** An address in one spelling; null for other text. It may have brackets, a port, or a zone. */
 export const toClientAddress = (text: string): string | null => readAddress(text)?.toString() ?? null

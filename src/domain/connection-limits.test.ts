@@ -21,8 +21,7 @@ function newLimits(max = 48) {
   return { limits, closed, open, openBusy }
 }
 
-const many = (count: number, toAddress: (n: number) => string) =>
-  Array.from({ length: count }, (_, n) => toAddress(n))
+const many = (count: number, toAddress: (n: number) => string) => Array.from({ length: count }, (_, n) => toAddress(n))
 const openCount = (addresses: string[], open: (address: string) => Client | null) =>
   addresses.map(open).filter((client) => client !== null).length
 

@@ -16,6 +16,4 @@ const mebibyte = 1024 * 1024
 
 /** `0.3 MiB`, `75.1 GiB`. */
 export const describeBytes = (bytes: number): string =>
-  bytes < 1024 * mebibyte
-    ? `${(bytes / mebibyte).toFixed(1)} MiB`
-    : `${(bytes / 1024 / mebibyte).toFixed(1)} GiB`
+  bytes < 1024 * mebibyte ? `${(bytes / mebibyte).toFixed(1)} MiB` : `${(bytes / 1024 / mebibyte).toFixed(1)} GiB`

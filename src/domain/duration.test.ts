@@ -4,18 +4,9 @@ import { describeDuration, describeShortTime } from './duration.ts'
 
 test('a duration is written in the largest unit of which there are two', () => {
   const second = 1000
-  const texts = [
-    -5,
-    0,
-    499,
-    500,
-    1500,
-    119 * second,
-    120 * second,
-    179 * second,
-    7140 * second,
-    7200 * second,
-  ].map((ms) => describeDuration(ms))
+  const texts = [-5, 0, 499, 500, 1500, 119 * second, 120 * second, 179 * second, 7140 * second, 7200 * second].map(
+    (ms) => describeDuration(ms),
+  )
   assert.deepEqual(texts, ['0 s', '0 s', '0 s', '1 s', '2 s', '119 s', '2 min', '3 min', '119 min', '2 h'])
   assert.equal(describeDuration(47.4 * 3_600_000), '47 h')
   assert.equal(describeDuration(48 * 3_600_000), '2 d')

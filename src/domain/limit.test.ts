@@ -106,10 +106,7 @@ test('the limits of an app as buckets', () => {
 
 test('a refusal says which limit it is, how long to wait, and what sets it', () => {
   const hit = (retryAfterMs: number) => ({ quota: 10, windowS: 1, retryAfterMs })
-  assert.match(
-    explainLimit('recipient_rate_limited', hit(360_000)),
-    /10 an hour.*6 min.*--recipient-per-hour/,
-  )
+  assert.match(explainLimit('recipient_rate_limited', hit(360_000)), /10 an hour.*6 min.*--recipient-per-hour/)
   assert.match(explainLimit('key_rate_limited', hit(100)), /10 a minute.*1 s.*--key-per-minute/)
   assert.match(explainLimit('daily_limit_reached', hit(7_200_000)), /10 emails for today.*2 h.*--daily/)
   assert.deepEqual(

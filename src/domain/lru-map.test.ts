@@ -40,37 +40,33 @@ test('an entry is what it was set to last, or dropped; those used last are there
     key: fc.nat(9),
   })
   fc.assert(
-    fc.property(
-      fc.integer({ min: 1, max: 5 }),
-      fc.array(step, { maxLength: 200, size: 'max' }),
-      (kept, steps) => {
-        const map = new LruMap<number, number>(kept)
-        const values = new Map<number, number>()
-        let used: (number | 'deleted')[] = [] // the last one at the end
-        const use = (key: number) => {
-          used = [...used.filter((other) => other !== key), key]
-        }
-        const actions = {
-          get: (key: number) => {
-            const isThere = used.slice(-kept).includes(key)
-            const found = map.get(key)
-            assert.ok(found === values.get(key) || (found === undefined && !isThere))
-            if (found === undefined) values.delete(key)
-            else use(key)
-          },
-          set: (key: number, value: number) => {
-            map.set(key, value)
-            values.set(key, value)
-            use(key)
-          },
-          delete: (key: number) => {
-            map.delete(key)
-            values.delete(key)
-            used = used.map((other) => (other === key ? 'deleted' : other))
-          },
-        }
-        for (const [value, { do: action, key }] of steps.entries()) actions[action](key, value)
-      },
-    ),
+    fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 200, size: 'max' }), (kept, steps) => {
+      const map = new LruMap<number, number>(kept)
+      const values = new Map<number, number>()
+      let used: (number | 'deleted')[] = [] // the last one at the end
+      const use = (key: number) => {
+        used = [...used.filter((other) => other !== key), key]
+      }
+      const actions = {
+        get: (key: number) => {
+          const isThere = used.slice(-kept).includes(key)
+          const found = map.get(key)
+          assert.ok(found === values.get(key) || (found === undefined && !isThere))
+          if (found === undefined) values.delete(key)
+          else use(key)
+        },
+        set: (key: number, value: number) => {
+          map.set(key, value)
+          values.set(key, value)
+          use(key)
+        },
+        delete: (key: number) => {
+          map.delete(key)
+          values.delete(key)
+          used = used.map((other) => (other === key ? 'deleted' : other))
+        },
+      }
+      for (const [value, { do: action, key }] of steps.entries()) actions[action](key, value)
+    }),
   )
 })

@@ -31,15 +31,10 @@ export class Remembered<Value> {
   }
 
   /** @param youngerThanMs the value is read again if its last read began longer ago */
-  async get(
-    name: string,
-    read: () => Promise<Value>,
-    youngerThanMs = Number.POSITIVE_INFINITY,
-  ): Promise<Value> {
+  async get(name: string, read: () => Promise<Value>, youngerThanMs = Number.POSITIVE_INFINITY): Promise<Value> {
     const known = this.#known.get(name) ?? this.#apart.get(name)
     const nowMs = this.#now()
-    if (known !== undefined && nowMs < known.untilMs && nowMs - known.beganMs < youngerThanMs)
-      return known.value
+    if (known !== undefined && nowMs < known.untilMs && nowMs - known.beganMs < youngerThanMs) return known.value
     const reading = this.#reading.get(name) ?? this.#read(name, read)
     this.#reading.set(name, reading)
     return reading

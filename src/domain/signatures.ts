@@ -28,8 +28,7 @@ export function verifyStandardWebhook(
   const id = headers[`${prefix}-id`] ?? ''
   const timestamp = headers[`${prefix}-timestamp`] ?? ''
   const signatures = headers[`${prefix}-signature`] ?? ''
-  if (signatures.length > headerCharactersMax || !webhookId.test(id) || !isRecent(timestamp, nowMs))
-    return false
+  if (signatures.length > headerCharactersMax || !webhookId.test(id) || !isRecent(timestamp, nowMs)) return false
   const given = signatures.split(' ').map((signature) => signature.replace(/,$/, ''))
   return includes(given, signStandardWebhook({ id, timestamp, body }, key))
 }

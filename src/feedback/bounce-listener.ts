@@ -109,9 +109,7 @@ export class BounceListener {
     const server = this.#server.server as Server
     return new Promise((resolve, reject) => {
       server.once('error', reject)
-      this.#server.listen(port, host, () =>
-        resolve(`smtp://${host}:${(server.address() as AddressInfo).port}`),
-      )
+      this.#server.listen(port, host, () => resolve(`smtp://${host}:${(server.address() as AddressInfo).port}`))
     })
   }
 
@@ -205,8 +203,7 @@ export class BounceListener {
       if (kind === 'waiting') throw notNow
     } catch (error) {
       if (error === notNow) throw notNow
-      if (!(error instanceof StoreUnavailable))
-        this.#deps.emit({ kind: 'bug', doing: 'recording a report', error })
+      if (!(error instanceof StoreUnavailable)) this.#deps.emit({ kind: 'bug', doing: 'recording a report', error })
       throw notNow
     }
   }
@@ -229,10 +226,8 @@ export class BounceListener {
 }
 
 /** The client's end of a connection: the SMTP library names sessions, and not their sockets. */
-const nameSession = ({
-  remoteAddress = '',
-  remotePort,
-}: Pick<Socket, 'remoteAddress' | 'remotePort'>): string => `${toClientAddress(remoteAddress)} ${remotePort}`
+const nameSession = ({ remoteAddress = '', remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
+  `${toClientAddress(remoteAddress)} ${remotePort}`
 
 /**
  * Null if it is too large; it is read to its end all the same, because the answer comes after it. One buffer

@@ -201,19 +201,7 @@ test('Postmark: the types of a bounce', () => {
 })
 
 test('fields of other types than expected are as if they were missing', () => {
-  const values: unknown[] = [
-    null,
-    1,
-    true,
-    '',
-    'x',
-    [],
-    {},
-    [[]],
-    { toString: 1 },
-    '\ud800',
-    'x'.repeat(100_000),
-  ]
+  const values: unknown[] = [null, 1, true, '', 'x', [], {}, [[]], { toString: 1 }, '\ud800', 'x'.repeat(100_000)]
   const spoil = (value: unknown, by: unknown, depth = 0): unknown[] => {
     if (typeof value !== 'object' || value === null || depth > 3) return [by]
     return Object.keys(value).flatMap((key) => {

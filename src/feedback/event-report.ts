@@ -21,16 +21,11 @@ export function toReport(event: ServiceEvent): Pick<Report, 'kind' | 'rows'> {
 
 function newBounce({ permanent, correct = (judged) => judged, ...said }: ServiceEvent): Row {
   const row = newRow('failed', said)
-  const isTemporary = [row.reply.code, row.reply.enhanced, row.status].some((code) =>
-    `${code}`.startsWith('4'),
-  )
+  const isTemporary = [row.reply.code, row.reply.enhanced, row.status].some((code) => `${code}`.startsWith('4'))
   return { ...row, permanent: (permanent ?? row.permanent) && !isTemporary, cause: correct(row.cause) }
 }
 
-function newRow(
-  action: Action,
-  { recipient, text, status }: Pick<ServiceEvent, 'recipient' | 'text' | 'status'>,
-): Row {
+function newRow(action: Action, { recipient, text, status }: Pick<ServiceEvent, 'recipient' | 'text' | 'status'>): Row {
   const enhanced = findEnhanced(toText(status))
   const address = withoutName(toText(recipient))
   return {

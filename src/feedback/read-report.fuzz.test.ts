@@ -23,30 +23,25 @@ const change = fc.tuple(fc.constantFrom(cut, double, flip, repeat), fc.nat(2000)
 
 test('reports that are cut, doubled, flipped and repeated are read without an error', () => {
   fc.assert(
-    fc.property(
-      fc.constantFrom(...samples),
-      fc.array(change, { minLength: 1, maxLength: 6 }),
-      (sample, changes) => {
-        const bytes = changes.reduce(
-          (changed, [make, from, length]) => make(changed, from % (changed.length + 1), length),
-          sample,
-        )
-        const report = readReport(bytes, null)
-        assert.ok(report.rows.length <= 50)
-        const finding = judgeReport(report, () => true)
-        if (!('reply' in finding)) return
-        assert.ok(finding.reply.text.length <= 300)
-        assert.doesNotMatch(finding.reply.text, /[^@\s]@[\w-]|:\/\/|[\r\n]/)
-      },
-    ),
+    fc.property(fc.constantFrom(...samples), fc.array(change, { minLength: 1, maxLength: 6 }), (sample, changes) => {
+      const bytes = changes.reduce(
+        (changed, [make, from, length]) => make(changed, from % (changed.length + 1), length),
+        sample,
+      )
+      const report = readReport(bytes, null)
+      assert.ok(report.rows.length <= 50)
+      const finding = judgeReport(report, () => true)
+      if (!('reply' in finding)) return
+      assert.ok(finding.reply.text.length <= 300)
+      assert.doesNotMatch(finding.reply.text, /[^@\s]@[\w-]|:\/\/|[\r\n]/)
+    }),
     { seed: 4711, numRuns: 1500 },
   )
 })
 
 const fill = (text: string) => text.repeat(Math.ceil(reportMax / text.length))
 const head = 'From: MAILER-DAEMON\nSubject: failure notice\n\n'
-const row =
-  'Final-Recipient: rfc822; ada@example.com\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 gone\n\n'
+const row = 'Final-Recipient: rfc822; ada@example.com\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 gone\n\n'
 const hostile: Readonly<Record<string, string>> = {
   'no @': fill('a'),
   'only @': fill('@'),

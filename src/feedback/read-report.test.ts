@@ -12,19 +12,11 @@ const read = (name: string): string => readFileSync(new URL(`${name}.eml`, folde
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 const isAda = (address: EmailAddress) => limitAddress(address) === 'ada@example.com'
 const provesNoMailbox = (finding: Finding): boolean =>
-  finding.kind === 'bounced' &&
-  finding.about === 'recipient' &&
-  finding.permanent &&
-  finding.cause === 'no_mailbox'
+  finding.kind === 'bounced' && finding.about === 'recipient' && finding.permanent && finding.cause === 'no_mailbox'
 const judge = (text: string): Finding => judgeReport(readReport(Buffer.from(text), null), isAda)
 
 type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
-const bounced = (
-  about: 'recipient' | 'other' | 'unknown',
-  cause: Words,
-  permanent: boolean,
-  text: string,
-) => ({
+const bounced = (about: 'recipient' | 'other' | 'unknown', cause: Words, permanent: boolean, text: string) => ({
   kind: 'bounced',
   about,
   permanent,
@@ -32,19 +24,13 @@ const bounced = (
   text,
 })
 
-const gone =
-  '550 5.1.1 <<address>>: Recipient address rejected: User unknown in virtual mailbox table; see <link>'
+const gone = '550 5.1.1 <<address>>: Recipient address rejected: User unknown in virtual mailbox table; see <link>'
 const findings: Readonly<Record<string, object>> = {
   postfix: bounced('recipient', 'no_mailbox', true, gone),
   exim: bounced('recipient', 'no_mailbox', true, '550 5.1.1 no such user'),
   opensmtpd: bounced('recipient', 'unknown', true, ''),
   sendmail: bounced('recipient', 'mailbox_full', true, '552 5.2.2 Over quota'),
-  'status-with-comment': bounced(
-    'recipient',
-    'no_mailbox',
-    true,
-    '550 5.1.1 unknown or illegal alias: <address>',
-  ),
+  'status-with-comment': bounced('recipient', 'no_mailbox', true, '550 5.1.1 unknown or illegal alias: <address>'),
   'given-up': bounced('recipient', 'unreachable', false, '550 4.4.7 QUEUE.Expired; message expired'),
   forward: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
   team: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
@@ -62,12 +48,7 @@ const findings: Readonly<Record<string, object>> = {
   'not-spam': { kind: 'not_spam' },
   'auth-failure': { kind: 'other' },
   qmail: bounced('unknown', 'no_mailbox', true, 'Sorry, no mailbox here by that name. (#5.1.1)'),
-  'old-exim': bounced(
-    'unknown',
-    'mailbox_full',
-    true,
-    'host mail.example.com [192.0.2.1]: 552 mailbox is full',
-  ),
+  'old-exim': bounced('unknown', 'mailbox_full', true, 'host mail.example.com [192.0.2.1]: 552 mailbox is full'),
   'old-exim-warning': {
     kind: 'delayed',
     text: 'host mail.example.com [192.0.2.1]: 451 4.7.1 Greylisted, please try again: failed',
@@ -103,9 +84,7 @@ for (const [name, expected] of Object.entries(findings))
 test('only fields about the recipient itself prove that a mailbox does not exist', () => {
   const proofs = Object.keys(findings).filter((name) => provesNoMailbox(judge(read(name))))
   assert.deepEqual(proofs, ['postfix', 'exim', 'status-with-comment'])
-  const temporary = read('postfix')
-    .replace('Status: 5.1.1', 'Status: 4.1.1')
-    .replace('550 5.1.1', '450 4.1.1')
+  const temporary = read('postfix').replace('Status: 5.1.1', 'Status: 4.1.1').replace('550 5.1.1', '450 4.1.1')
   assert.equal(provesNoMailbox(judge(temporary)), false)
 })
 
@@ -139,8 +118,7 @@ test('of many rows fifty are read', () => {
 })
 
 test('without Action the Status decides; SendGrid’s "expired" is a failure', () => {
-  const withFields = (lines: string) =>
-    judge(read('postfix').replace('Action: failed\nStatus: 5.1.1\n', lines)).kind
+  const withFields = (lines: string) => judge(read('postfix').replace('Action: failed\nStatus: 5.1.1\n', lines)).kind
   assert.equal(withFields('Status: 5.1.1\n'), 'bounced')
   assert.equal(withFields('Status: 4.1.1\n'), 'delayed')
   assert.equal(withFields('Action: constructor\nStatus: 5.1.1\n'), 'bounced')
@@ -168,10 +146,7 @@ test('without a diagnosis the reply comes from the text, and proves nothing abou
   assert.deepEqual([finding.about, finding.reply.code], ['unknown', 550])
   assert.doesNotMatch(finding.reply.text, /gone@/)
   // The fields are no prose. A diagnosis, or a Status that says something, wins.
-  assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 5.1.1 acme'))), [
-    'unknown',
-    true,
-  ])
+  assert.deepEqual(withCause(judge(read('opensmtpd').replace('mx.acme.test', 'mx 550 5.1.1 acme'))), ['unknown', true])
   assert.deepEqual(withCause(judge(text.replace('Status: 5.0.0', 'Status: 5.2.2'))), ['mailbox_full', true])
   const diagnosed = text.replace('Status: 5.0.0', 'Status: 5.0.0\nDiagnostic-Code: smtp; 552 5.2.2 full')
   assert.deepEqual(withCause(judge(diagnosed)), ['mailbox_full', true])
@@ -197,10 +172,7 @@ test('prose is a report if a mail system sent it, and it names a failure', () =>
 test('a warning in prose is a delay, whether its subject or its text says so', () => {
   const subject = 'From: mailer-daemon@example.com\nSubject: Warning: message 1'
   assert.equal(prose(subject, 'It failed so far.'), 'delayed')
-  assert.equal(
-    prose('From: mailer-daemon@example.com', 'It failed.\nThis is a warning message only.'),
-    'delayed',
-  )
+  assert.equal(prose('From: mailer-daemon@example.com', 'It failed.\nThis is a warning message only.'), 'delayed')
 })
 
 test('words of the returned email are not quoted', () => {

@@ -49,9 +49,7 @@ export const noMatch: ReportMatch = {
 
 /** Changes nothing. */
 export async function matchReport(store: ReportStore, report: Report): Promise<ReportMatch> {
-  const emailId = report.references
-    .map((reference) => store.openReference(reference))
-    .find((id) => id !== null)
+  const emailId = report.references.map((reference) => store.openReference(reference)).find((id) => id !== null)
   const email = emailId === undefined ? null : await store.findReported(emailId)
   const isRecipient = (address: EmailAddress) => store.nameRecipient(address) === email?.recipient
   const finding = judgeReport(report, isRecipient)
@@ -92,12 +90,7 @@ export async function recordReport(
 
 async function record(
   store: Pick<Store, 'recordFeedback'>,
-  {
-    emailId,
-    finding,
-    destination,
-    sealedTo,
-  }: Omit<ReportMatch, 'email' | 'to'> & { sealedTo: string | null },
+  { emailId, finding, destination, sealedTo }: Omit<ReportMatch, 'email' | 'to'> & { sealedTo: string | null },
   source: FeedbackSource,
 ): Promise<ReportResult> {
   if (emailId === null) return { kind: 'unmatched' }

@@ -11,13 +11,7 @@ const daemon = { from: 'MAILER-DAEMON@mx.example.com', subject: 'failure notice'
 
 test('the reply that a report quotes is read, wherever it stands', () => {
   for (const before of [[], ['Hi. This is the qmail-send program.', '']]) {
-    const [row] = prose(
-      daemon,
-      ...before,
-      '552 5.2.2 Mailbox full',
-      '',
-      'This is a failure, said a second time.',
-    )
+    const [row] = prose(daemon, ...before, '552 5.2.2 Mailbox full', '', 'This is a failure, said a second time.')
     assert.deepEqual([row?.action, row?.cause], ['failed', 'mailbox_full'], before.join())
   }
 })
@@ -29,18 +23,11 @@ test('an automatic reply of a person is no report, though its sender is empty', 
     assert.deepEqual(prose({ ...reply, subject }, body), [], subject)
   assert.deepEqual(prose({ ...reply, 'auto-submitted': 'auto-replied', subject: 'Sign in' }, body), [])
   assert.equal(prose({ ...reply, subject: 'Delivery failed' }, body).length, 1)
-  assert.equal(
-    prose({ ...daemon, 'auto-submitted': 'auto-replied' }, body).length,
-    1,
-    'a mail system says so',
-  )
+  assert.equal(prose({ ...daemon, 'auto-submitted': 'auto-replied' }, body).length, 1, 'a mail system says so')
 })
 
 test('a warning is no failure yet', () => {
   const [row] = prose(daemon, 'Warning message only. Delivery failed so far, and will be retried.')
   assert.equal(row?.action, 'delayed')
-  assert.equal(
-    prose({ ...daemon, subject: 'Warning: could not send' }, 'It failed so far.')[0]?.action,
-    'delayed',
-  )
+  assert.equal(prose({ ...daemon, subject: 'Warning: could not send' }, 'It failed so far.')[0]?.action, 'delayed')
 })

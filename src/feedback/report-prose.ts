@@ -14,8 +14,7 @@ const mailSystem =
   /mailer-?daemon|post_?master|mail (?:delivery|system|administrator)|deliver|returned mail|fail|bounce|error/
 const failure =
   /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|no such|exceed|is full|expired/
-const warning =
-  /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
+const warning = /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
 const mailSystemAddress = /mailer-?daemon|post_?master/
 /** Fields with which the returned email begins: its words are not the report's. */
 const returned = /^(?:received|return-path|message-id|dkim-signature|mime-version):/i
@@ -32,8 +31,7 @@ export function readProse(header: Fields, text: string, addresses: readonly stri
   const lines = readBody(text)
   const body = lines.join(' ').toLowerCase()
   const isReport =
-    header.has('x-failed-recipients') ||
-    (!isAutoReply(header) && isFromMailSystem(header) && failure.test(body))
+    header.has('x-failed-recipients') || (!isAutoReply(header) && isFromMailSystem(header) && failure.test(body))
   if (!isReport) return []
   const quoted = [quotesReply, saysFailure].map((test) => lines.findIndex(test)).find((at) => at >= 0) ?? 0
   const isWarning = warning.test(body) || /\bwarning\b|\bdelay/.test(subject)

@@ -29,9 +29,7 @@ export class ReportRates {
   /** Whether a client may send a message now. */
   mayBegin(address: string): boolean {
     const now = this.#now()
-    return listShares(address, this.#isProxy).every(
-      ({ name }) => (this.#paidAt.get(name) ?? 0) - now <= burstMs,
-    )
+    return listShares(address, this.#isProxy).every(({ name }) => (this.#paidAt.get(name) ?? 0) - now <= burstMs)
   }
 
   /**

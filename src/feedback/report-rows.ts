@@ -51,10 +51,7 @@ type Judging = {
 }
 
 /** The words of a server, judged before they are redacted: some in a link may tell the cause. */
-export function judgeReply(
-  text: string,
-  { status, addresses }: Judging,
-): Pick<Row, 'reply' | 'cause' | 'permanent'> {
+export function judgeReply(text: string, { status, addresses }: Judging): Pick<Row, 'reply' | 'cause' | 'permanent'> {
   const said = readSaid(text)
   const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
   return {

@@ -12,13 +12,7 @@ import { explainLimit } from '../domain/limit.ts'
 import type { Issue } from '../domain/parsed.ts'
 import type { Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
-import {
-  type Caller,
-  type EnqueueResult,
-  type NewEmail,
-  type Store,
-  StoreUnavailable,
-} from '../store/store.ts'
+import { type Caller, type EnqueueResult, type NewEmail, type Store, StoreUnavailable } from '../store/store.ts'
 import type { AppPolicyCache } from './app-policy-cache.ts'
 import {
   type AskedLanguage,
@@ -147,8 +141,7 @@ function answerTo(
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'suppressed': {
       const verdict = judgement?.judged.verdict
-      if (verdict === undefined || !('admit' in verdict))
-        throw new Error('the store suppressed a refused request')
+      if (verdict === undefined || !('admit' in verdict)) throw new Error('the store suppressed a refused request')
       const ended = { emailId: result.emailId, appId, state: 'suppressed', reason: null } as const
       deps.onSuppressed(ended, verdict.admit)
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }

@@ -17,13 +17,7 @@ import { parseCode } from '../domain/request/one-time-code.ts'
 import type { Rejection } from '../domain/request/rejection.ts'
 import type { Judged } from '../store/store.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptJudged } from './accept-email.ts'
-import {
-  type JudgeContext,
-  type JudgedEmail,
-  type Judgement,
-  judgeEmail,
-  judgeOriginal,
-} from './judge-request.ts'
+import { type JudgeContext, type JudgedEmail, type Judgement, judgeEmail, judgeOriginal } from './judge-request.ts'
 
 /** `body`: the parsed JSON; undefined if the bytes are none. */
 export type HookCall = { readonly system: HookSystem; readonly keyHash: KeyHash; readonly body: unknown }
@@ -32,10 +26,7 @@ export type HookCall = { readonly system: HookSystem; readonly keyHash: KeyHash;
 export type HookOutcome = { readonly answer: AcceptAnswer; readonly message: string | null }
 
 /** An outcome for each message, up to the first that is refused. */
-export async function acceptHook(
-  deps: AcceptDeps,
-  { system, keyHash, body }: HookCall,
-): Promise<HookOutcome[]> {
+export async function acceptHook(deps: AcceptDeps, { system, keyHash, body }: HookCall): Promise<HookOutcome[]> {
   const messages = readMessages(system, body)
   const outcomes: HookOutcome[] = []
   const count = messages.ok ? messages.value.length : 1
@@ -73,9 +64,7 @@ export function judgeMessages(
 ): Judgement[] {
   if (messages.ok) return messages.value.map((message) => judgeMessage(system, message, context))
   const isUnknown = messages.issues.some(({ code }) => code === 'unknown_kind')
-  return [
-    refuse({ code: isUnknown ? 'unsupported_email' : 'invalid_body', issues: messages.issues }, context),
-  ]
+  return [refuse({ code: isUnknown ? 'unsupported_email' : 'invalid_body', issues: messages.issues }, context)]
 }
 
 const refuse = (rejection: Rejection, { policy: { version } }: JudgeContext): Judgement => ({
@@ -92,9 +81,7 @@ function judgeMessage(system: HookSystem, message: HookMessage, context: JudgeCo
   const request = toRequest({ system, message, settings }, context)
   if ('issues' in request) return refuse({ code: 'invalid_body', issues: request.issues }, context)
   const { email, isOriginal } = request
-  const result: JudgedEmail | Rejection = isOriginal
-    ? judgeOriginal(email, context)
-    : judgeEmail(email, context)
+  const result: JudgedEmail | Rejection = isOriginal ? judgeOriginal(email, context) : judgeEmail(email, context)
   if ('code' in result) {
     const origin = readOrigin(email.url, context.policy.schemes)
     return refuse(origin === null ? result : { ...result, origin }, context)
@@ -116,9 +103,7 @@ function toIdempotency({ name }: HookSystem, { once }: HookMessage): Judged['ide
   return { key: `hook ${name} ${digest}`, bodyDigest: digest }
 }
 
-type Request =
-  | { readonly email: EmailRequest; readonly isOriginal: boolean }
-  | { readonly issues: readonly Issue[] }
+type Request = { readonly email: EmailRequest; readonly isOriginal: boolean } | { readonly issues: readonly Issue[] }
 
 /** The request that the message makes of the app. */
 function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Request {
@@ -135,8 +120,7 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
   const expiresAt = nowMs + findLife(hooked, kind.lifeSeconds) * 1000
   const { locale } = message
   const common = { to: to.value, type, url, expiresAt, ...(locale !== undefined && { locale }) }
-  if (emailKinds[type].hasNames)
-    return { email: { ...common, ...readNames(hooked, policy.name) }, isOriginal }
+  if (emailKinds[type].hasNames) return { email: { ...common, ...readNames(hooked, policy.name) }, isOriginal }
   const purpose = message.purpose ?? kind.purpose
   const more = { ...(code.value !== null && { code: code.value }), ...(purpose !== undefined && { purpose }) }
   return { email: { ...common, ...more }, isOriginal }

@@ -6,12 +6,7 @@
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
 import type { AppPolicy } from '../domain/app/app-policy.ts'
-import {
-  chooseHostedLink,
-  formatHostedPath,
-  formatOriginalPath,
-  type LinkTarget,
-} from '../domain/app/hosted-link.ts'
+import { chooseHostedLink, formatHostedPath, formatOriginalPath, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
@@ -85,11 +80,7 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
 
 const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
 
-function judgeBody(
-  body: ParsedBody,
-  keyIssues: readonly Issue[],
-  context: JudgeContext,
-): JudgedEmail | Rejection {
+function judgeBody(body: ParsedBody, keyIssues: readonly Issue[], context: JudgeContext): JudgedEmail | Rejection {
   const { policy } = context
   const refuse = (rejection: Rejection): Rejection => {
     const origin = body.url === undefined ? null : readOrigin(body.url, policy.schemes)
@@ -246,8 +237,7 @@ const readNames = ({ organisationName, inviterName }: EmailRequest) => ({
   ...(inviterName !== undefined && { inviterName }),
 })
 
-const readPurpose = ({ purpose }: EmailRequest): { purpose?: Purpose } =>
-  purpose === undefined ? {} : { purpose }
+const readPurpose = ({ purpose }: EmailRequest): { purpose?: Purpose } => (purpose === undefined ? {} : { purpose })
 
 /** A link whose token is the code leads to where the code is typed. */
 function readCode({ code }: EmailRequest, link: AuthLink): Pick<EmailContent, 'code' | 'codeFirst'> {
@@ -255,11 +245,7 @@ function readCode({ code }: EmailRequest, link: AuthLink): Pick<EmailContent, 'c
   return link.token === code ? { code, codeFirst: true } : { code }
 }
 
-function hostedUrl(
-  { policy, links }: JudgeContext,
-  target: LinkTarget,
-  format: typeof formatHostedPath,
-): string {
+function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget, format: typeof formatHostedPath): string {
   const sealed = links.seal(policy.id, target)
   return `${links.baseUrl}${format(policy.slug, sealed)}`
 }

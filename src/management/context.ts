@@ -57,9 +57,7 @@ export type Management = {
   readonly newLookup: () => Lookup
   readonly relayTraits: RelayTraits
   /** Makes a key pair that signs mail; the private key is sealed. */
-  readonly makeSigningKey: (
-    key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
-  ) => Promise<NewSigningKey>
+  readonly makeSigningKey: (key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>) => Promise<NewSigningKey>
 
   // Reports about emails.
   /** Each email gets a bounce address of its own from it; null for none. */

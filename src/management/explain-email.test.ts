@@ -56,10 +56,7 @@ const cases: [Partial<EmailRecord>, string][] = [
     { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
     'Not sent: no attempt succeeded within 48 hours.',
   ],
-  [
-    { state: 'cancelled', reason: 'superseded' },
-    'Not sent: a newer email with the same kind of link replaced it.',
-  ],
+  [{ state: 'cancelled', reason: 'superseded' }, 'Not sent: a newer email with the same kind of link replaced it.'],
   [
     { state: 'cancelled', reason: 'reserved_domain' },
     'Not sent: the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. Use an address of your own.',
@@ -176,10 +173,8 @@ for (const [change, expected] of cases) {
 
 test('a suppressed email says why, and until when, since which email and for which apps it lasts', () => {
   const suppressed = { ...email, state: 'suppressed', reason: 'no_mailbox' } as const
-  const explain = (...suppressions: SuppressionRecord[]) =>
-    explainEmail(suppressed, { ...situation, suppressions })
-  const why =
-    'Not sent: its recipient was suppressed, because a mail server had said that its mailbox does not exist.'
+  const explain = (...suppressions: SuppressionRecord[]) => explainEmail(suppressed, { ...situation, suppressions })
+  const why = 'Not sent: its recipient was suppressed, because a mail server had said that its mailbox does not exist.'
   assert.equal(explain(), `${why} Now it is suppressed no longer.`)
   const one: SuppressionRecord = {
     ...{
@@ -193,10 +188,7 @@ test('a suppressed email says why, and until when, since which email and for whi
     ...{ email: 'em_0' as EmailId, reply: '550 5.1.1 gone' },
   }
   const hour = '2026-11-21 23:26:40Z'
-  assert.equal(
-    explain(one),
-    `${why} Its recipient is suppressed until ${hour}, since the email em_0 (550 5.1.1 gone).`,
-  )
+  assert.equal(explain(one), `${why} Its recipient is suppressed until ${hour}, since the email em_0 (550 5.1.1 gone).`)
   assert.match(explain({ ...one, reply: null }), /, since the email em_0\.$/)
   const invitations = { ...one, invitationsUntil: at + 7_200_000 }
   assert.match(
@@ -230,8 +222,5 @@ test('mail of a disabled app is held, whatever its next attempt; a finished one 
     `${held}2026-11-29 22:26:40Z; after 7 days it is cancelled.`,
   )
   const cancelled = { ...email, state: 'cancelled', reason: 'app_inactive' } as const
-  assert.equal(
-    explainEmail(cancelled, { ...situation, disabledApp: 'acme' }),
-    explainEmail(cancelled, situation),
-  )
+  assert.equal(explainEmail(cancelled, { ...situation, disabledApp: 'acme' }), explainEmail(cancelled, situation))
 })

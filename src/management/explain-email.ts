@@ -21,8 +21,7 @@ export type EmailSituation = {
 
 export function explainEmail(email: EmailRecord, situation: EmailSituation): string {
   const { disabledApp } = situation
-  const state =
-    disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
+  const state = disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
   const explanation = `${state}${explainSuppressions(email, situation)}`
   const { lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
@@ -93,9 +92,7 @@ function describeSuppression(email: EmailRecord, suppression: SuppressionRecord,
     ...(invitationsUntil > Math.max(until, nowMs) ? [`for invitations until ${time(invitationsUntil)}`] : []),
   ]
   const since =
-    suppression.email === null || suppression.email === email.id
-      ? ''
-      : `, since the email ${suppression.email}`
+    suppression.email === null || suppression.email === email.id ? '' : `, since the email ${suppression.email}`
   const reply = suppression.reply === null || since === '' ? '' : ` (${suppression.reply})`
   return `Its recipient is suppressed${app === null ? ' for all apps' : ''} ${parts.join(', and ')}${since}${reply}.`
 }
@@ -176,8 +173,7 @@ const causes: Record<FailureCause, string> = {
   mailbox_full: 'the mailbox is full',
   policy: 'a policy of the server does not allow this email',
   unreachable: 'the next mail server cannot be reached',
-  relay_suppressed:
-    'the relay has the address on its own list of recipients that get nothing; take it off there',
+  relay_suppressed: 'the relay has the address on its own list of recipients that get nothing; take it off there',
   unknown: 'a permanent error',
 }
 

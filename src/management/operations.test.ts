@@ -29,15 +29,7 @@ const saysFresh = (name: OperationName): boolean => findOperation(name).outlives
 /** Properties that name where people, mail or data go, or that give somebody access. */
 const gaining = [
   ...['from', 'address', 'senderDomains', 'envelopeFrom', 'replyTo', 'supportContact', 'domain', 'to'],
-  ...[
-    'allowedUrls',
-    'appSchemes',
-    'allowLocalhost',
-    'linkDestinations',
-    'webhookUrl',
-    'fallbackUrl',
-    'logoUrl',
-  ],
+  ...['allowedUrls', 'appSchemes', 'allowLocalhost', 'linkDestinations', 'webhookUrl', 'fallbackUrl', 'logoUrl'],
   ...['magic_link', 'email_verification', 'password_reset', 'organisation_invite'], // of `linkDestinations`
   ...['hooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],
   ...['role', 'apps', 'disabled', 'status', 'expiresAt', 'minutes', 'graceSeconds', 'secret'],
@@ -61,15 +53,7 @@ const harmless = [
     'payload',
     'settings',
   ],
-  ...[
-    'allowCodes',
-    'supersede',
-    'hostedLinks',
-    'lifeSeconds',
-    'organisationName',
-    'branding',
-    'accentColour',
-  ],
+  ...['allowCodes', 'supersede', 'hostedLinks', 'lifeSeconds', 'organisationName', 'branding', 'accentColour'],
   ...['addressLine', 'locale', 'code', 'limits', 'keyPerMinute', 'recipientPerHour', 'daily'],
 ]
 
@@ -100,9 +84,7 @@ const secretNames = /secret|token|key|link|password|code/i
 const isText = ({ anyOf = [], type }: Schema): boolean => type === 'string' || anyOf.some(isText)
 
 /** Strings that only look so: codes of errors and replies, times, modes and destinations that are set. */
-const notSecret = [
-  ...['code', 'oldSecretUntil', 'linkExpiresAt', 'hostedLinks', 'magic_link', 'password_reset'],
-]
+const notSecret = [...['code', 'oldSecretUntil', 'linkExpiresAt', 'hostedLinks', 'magic_link', 'password_reset']]
 
 /** The key of an email, which may be none, and that of a refusal are ids. */
 const isIdOfKey = (operation: OperationName, { name, schema }: Property): boolean =>

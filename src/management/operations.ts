@@ -33,14 +33,7 @@ import { showKey } from './keys/show-key.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
 import { removeOwnPasskey, whoami } from './people/account.ts'
-import {
-  changePerson,
-  endLink,
-  invitePerson,
-  linkPerson,
-  listPeople,
-  removePasskey,
-} from './people/people.ts'
+import { changePerson, endLink, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
 import { endSession, listSessions } from './people/sessions.ts'
 import { showMade } from './people/show-made.ts'
 import { listAudit } from './service/list-audit.ts'
@@ -140,8 +133,7 @@ type NeededParts<Name extends OperationName> =
   | (Operation<Name>['body'] extends NoBody ? never : 'body')
 
 /** The input of an operation. `params` and `body` are needed where the operation has them. */
-export type CallInput<Name extends OperationName> = Partial<InputOf<Name>> &
-  Pick<InputOf<Name>, NeededParts<Name>>
+export type CallInput<Name extends OperationName> = Partial<InputOf<Name>> & Pick<InputOf<Name>, NeededParts<Name>>
 
 export type Answer<Name extends OperationName> = Static<Operation<Name>['answer']>
 

@@ -14,13 +14,7 @@ import { checkSchema } from './operation/check-schema.ts'
 import { chooseApps, findTarget } from './operation/find-target.ts'
 import type { AnyOperation, Context, TargetKind, Targets } from './operation/operation.ts'
 import { done, fail, invalid, type OperationError, type Result } from './operation/result.ts'
-import {
-  type Answer,
-  type CallInput,
-  findOperation,
-  type OperationName,
-  type OperationRunner,
-} from './operations.ts'
+import { type Answer, type CallInput, findOperation, type OperationName, type OperationRunner } from './operations.ts'
 
 /** An operation's input before it is checked. */
 export type RawInput = {
@@ -62,9 +56,7 @@ export async function perform(
       (await refuseFullAudit(operation, context, { input: whole, target: target.value })))
   if (refused !== null) return refused
   const run = () => operation.run(context, whole, target.value)
-  return operation.costly
-    ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run)
-    : run()
+  return operation.costly ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run) : run()
 }
 
 /** The costly calls that run in this process, by their operation, actor and app. */
@@ -179,8 +171,6 @@ const storable = (params: Readonly<Record<string, string>>): Record<string, stri
 export const newLocalRunner = (management: Management, access: Access): OperationRunner => ({
   call: <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
     const { params = {}, ...raw } = input as RawInput & { params?: Params }
-    return perform(management, access, { name, params, read: () => done(raw) }) as Promise<
-      Result<Answer<Name>>
-    >
+    return perform(management, access, { name, params, read: () => done(raw) }) as Promise<Result<Answer<Name>>>
   },
 })

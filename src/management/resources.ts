@@ -195,8 +195,7 @@ export const NodeResource = closed({
   faults: Type.Array(
     closed({
       what: Type.Enum([...nodeFaults], {
-        description:
-          'The process cannot write its log (log), or cannot queue the emails of requests (queueing).',
+        description: 'The process cannot write its log (log), or cannot queue the emails of requests (queueing).',
       }),
       since: time(),
       reason: Type.String(),

@@ -27,8 +27,7 @@ const toSchemas = (entries: readonly (readonly [string, Setting | SettingGroup])
 function toValueSchema({ kind, choices = [], description, example, keys = [] }: Setting): TSchema {
   const about = description === undefined ? {} : { description }
   const text = (more = {}) => Type.String({ ...(example !== undefined && { examples: [example] }), ...more })
-  const perKey = (value: TSchema) =>
-    closed(Object.fromEntries(keys.map((key) => [key, Type.Optional(value)])))
+  const perKey = (value: TSchema) => closed(Object.fromEntries(keys.map((key) => [key, Type.Optional(value)])))
   switch (kind) {
     case 'text':
       return text(about)
@@ -126,8 +125,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const webhookNeedsHttps: Issue = {
   field: 'webhookUrl',
   code: 'insecure_webhook_url',
-  message:
-    'Use https. http is for receivers in the private network, which POSTERN_WEBHOOKS_PRIVATE=yes allows.',
+  message: 'Use https. http is for receivers in the private network, which POSTERN_WEBHOOKS_PRIVATE=yes allows.',
 }
 
 /**

@@ -45,9 +45,7 @@ test('an event counts for the minute of the service, and for the hour and minute
   counter.observe(attempt({ kind: 'expired' }))
   counter.observe({ kind: 'leases_taken_back', lost: [{ emailId: 'em_1' as EmailId, count: 1 }] })
   assert.ok(!counter.isEmpty)
-  const rows = counter
-    .takeCounts()
-    .map((row) => `${row.app} ${row.span} ${row.minute} ${row.event} ${row.count}`)
+  const rows = counter.takeCounts().map((row) => `${row.app} ${row.span} ${row.minute} ${row.event} ${row.count}`)
   assert.deepEqual(rows.toSorted(), [
     'app_1 1 359 delivered 2',
     'app_1 1 360 expired 1',

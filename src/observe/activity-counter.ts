@@ -7,13 +7,7 @@ import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
 import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
 import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
-import type {
-  AttemptRecorded,
-  FeedbackReceived,
-  PosternEvent,
-  RequestAnswered,
-  RequestRefused,
-} from './events.ts'
+import type { AttemptRecorded, FeedbackReceived, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
 
 const minutesOfHour = 60
 /**
@@ -71,10 +65,7 @@ export class ActivityCounter {
 
   /** The counts since the last call. */
   takeCounts(): ActivityRow[] {
-    const current = [...this.#counts.values()].flatMap((spans) => [
-      ...spans[1].values(),
-      ...spans[60].values(),
-    ])
+    const current = [...this.#counts.values()].flatMap((spans) => [...spans[1].values(), ...spans[60].values()])
     const rows = [...this.#earlier, ...current]
     this.#counts = new Map()
     this.#earlier = []

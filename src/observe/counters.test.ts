@@ -113,10 +113,7 @@ const grown: [PosternEvent, string, number?][] = [
     'leases_lost_total',
     2,
   ],
-  [
-    { kind: 'store_unavailable', requestId, error: new Error('x'), work: 'page' },
-    'store_failures_total{work="page"}',
-  ],
+  [{ kind: 'store_unavailable', requestId, error: new Error('x'), work: 'page' }, 'store_failures_total{work="page"}'],
   [{ kind: 'store_write_failed', error: 'x' }, 'store_failures_total{work="delivery"}'],
   [
     { kind: 'console_sign_in', method: 'code', result: 'refused', requestId },

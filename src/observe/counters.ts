@@ -45,19 +45,12 @@ export type Counters = {
 type Metric = (name: string, registry: Registry) => Counters
 
 const metric =
-  <Name extends string = never>({
-    help,
-    series = [],
-    relaySeries = () => [],
-    buckets,
-    on,
-  }: Parts<Name>): Metric =>
+  <Name extends string = never>({ help, series = [], relaySeries = () => [], buckets, on }: Parts<Name>): Metric =>
   (name, registry) => {
     const labelNames = Object.keys(series[0] ?? relaySeries('')[0] ?? {}) as Name[]
     const shape = { name, help, labelNames, registers: [registry] }
     const made = buckets === undefined ? new Counter(shape) : new Histogram({ ...shape, buckets })
-    const start = (labels: Labels<Name>) =>
-      made instanceof Counter ? made.inc(labels, 0) : made.zero(labels)
+    const start = (labels: Labels<Name>) => (made instanceof Counter ? made.inc(labels, 0) : made.zero(labels))
     const count: Count<Name> = (labels, value = 1) =>
       made instanceof Counter ? made.inc(labels, value) : made.observe(labels, value)
     series.forEach(start)

@@ -84,8 +84,7 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
     registers: [registry],
     async collect() {
       const measures = await measure()
-      for (const state of [...liveStates, 'held'] as const)
-        this.set({ state }, measures?.states[state] ?? Number.NaN)
+      for (const state of [...liveStates, 'held'] as const) this.set({ state }, measures?.states[state] ?? Number.NaN)
     },
   })
 }
@@ -120,8 +119,7 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
   new Gauge({
     name: 'postern_relay_connections',
     help:
-      'Connections of a relay: connecting, open, of these busy, allowed (fewer if the relay asks for it), ' +
-      'and max',
+      'Connections of a relay: connecting, open, of these busy, allowed (fewer if the relay asks for it), ' + 'and max',
     labelNames: ['relay', 'state'],
     registers,
     collect() {

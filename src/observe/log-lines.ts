@@ -276,8 +276,7 @@ function endedLines(ended: readonly EndedEmail[]): Line[] {
 
 /** One line for all, and one for each suspect, so that an operator can cancel it. */
 function takenBackLines({ lost }: LeasesTakenBack): Line[] {
-  const text =
-    'a worker died, hung, or lost its connection to the database while it held emails; they are queued again'
+  const text = 'a worker died, hung, or lost its connection to the database while it held emails; they are queued again'
   const suspects = lost.filter(({ count }) => count >= suspectAfter)
   return [
     { level: 'warn', text, fields: { count: lost.length, suspects: suspects.length } },

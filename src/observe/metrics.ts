@@ -15,11 +15,7 @@ export type Metrics = {
 }
 
 /** Gauges that prom-client names `_total`, which Prometheus reserves for counters. */
-const misnamed = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-]
+const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
 export function newMetrics(deps: GaugeDeps): Metrics {
   const registry = new Registry()

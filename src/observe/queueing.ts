@@ -18,9 +18,7 @@ export class Queueing {
   }
 
   #current(): Failure | null {
-    return this.#failure !== null && performance.now() - this.#failure.lastMs < failedMs
-      ? this.#failure
-      : null
+    return this.#failure !== null && performance.now() - this.#failure.lastMs < failedMs ? this.#failure : null
   }
 
   /**

@@ -175,6 +175,4 @@ export class Recorder {
 }
 
 const inSteps = <Row>(rows: readonly Row[]): Row[][] =>
-  Array.from({ length: Math.ceil(rows.length / stepMax) }, (_, n) =>
-    rows.slice(n * stepMax, (n + 1) * stepMax),
-  )
+  Array.from({ length: Math.ceil(rows.length / stepMax) }, (_, n) => rows.slice(n * stepMax, (n + 1) * stepMax))

@@ -62,11 +62,7 @@ export class Trace {
   }
 
   /** The same for work that takes time. `describe` makes the attributes of its result. */
-  wait<T>(
-    name: string,
-    work: () => Promise<T>,
-    describe: (result: T) => SpanResult = () => ({}),
-  ): Promise<T> {
+  wait<T>(name: string, work: () => Promise<T>, describe: (result: T) => SpanResult = () => ({})): Promise<T> {
     return this.#span.isRecording() ? this.#record(name, work, describe) : work()
   }
 
@@ -162,8 +158,7 @@ export function traceAttempt(claim: Claim): Trace {
 }
 
 /** The id of a trace, for the log; null without one. */
-export const readTraceId = (traceparent: string | null): string | null =>
-  parseTraceparent(traceparent)?.traceId ?? null
+export const readTraceId = (traceparent: string | null): string | null => parseTraceparent(traceparent)?.traceId ?? null
 
 function parseTraceparent(traceparent: string | null): SpanContext | null {
   if (traceparent === null) return null

@@ -3,25 +3,13 @@ import { test } from 'node:test'
 import { adviseOn, withAdvice } from './advice.ts'
 
 const mistakes: [reply: string, advice: RegExp][] = [
-  [
-    'no token: invalid_client: AADSTS7000222: The provided client secret keys for app are expired',
-    /make a new one/,
-  ],
-  [
-    'no token: invalid_client: AADSTS7000215: Invalid client secret provided',
-    /copy its Value, not its Secret ID/,
-  ],
+  ['no token: invalid_client: AADSTS7000222: The provided client secret keys for app are expired', /make a new one/],
+  ['no token: invalid_client: AADSTS7000215: Invalid client secret provided', /copy its Value, not its Secret ID/],
   ['no token: unauthorized_client: AADSTS700016: Application with identifier', /no application with the id/],
   ['no token: invalid_request: AADSTS90002: Tenant not found', /no such tenant/],
   ['no token: invalid_client: AADSTS700027: The certificate with identifier', /certificate in `key`/],
-  [
-    'no token: unauthorized_client: Client is unauthorized to retrieve access tokens',
-    /domain-wide delegation/,
-  ],
-  [
-    'no token: invalid_grant: Invalid JWT: Token must be a short-lived token',
-    /clock of this machine and the key/,
-  ],
+  ['no token: unauthorized_client: Client is unauthorized to retrieve access tokens', /domain-wide delegation/],
+  ['no token: invalid_grant: Invalid JWT: Token must be a short-lived token', /clock of this machine and the key/],
   ['no token: invalid_grant: Token has been expired or revoked.', /withdrawn or has expired/],
   ['no token: invalid_grant: Not a valid email or user ID.', /mailbox does not exist/],
   ['no token: invalid_client', /client id or its secret/],
@@ -50,8 +38,7 @@ const mistakes: [reply: string, advice: RegExp][] = [
   ['DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate', /`ca`/],
 ]
 
-for (const [reply, advice] of mistakes)
-  test(`advice for ${reply}`, () => assert.match(adviseOn(reply) ?? '', advice))
+for (const [reply, advice] of mistakes) test(`advice for ${reply}`, () => assert.match(adviseOn(reply) ?? '', advice))
 
 test('an ordinary reply has no advice', () => {
   for (const reply of ['550 5.1.1 no such user', '421 4.3.2 busy', '']) {

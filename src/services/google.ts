@@ -70,10 +70,7 @@ export const google: MailService = {
     [/invalid_grant.*(Not a valid email|Invalid email or User)/, 'the mailbox does not exist at Google'],
     [/Application-specific password/i, 'Google wants an app password (2-step verification), or oauth=google'],
     [/\b535 5\.7\.8\b(?!.*mechanism)/i, 'user or password is wrong; at Google, use an app password'],
-    [
-      /\b5\.4\.5\b|Daily (SMTP relay|user sending)/,
-      'the account’s daily limit is used up; it resets within 24 hours',
-    ],
+    [/\b5\.4\.5\b|Daily (SMTP relay|user sending)/, 'the account’s daily limit is used up; it resets within 24 hours'],
     [/insufficientPermissions|ACCESS_TOKEN_SCOPE/, 'delegate the scope gmail.send to the service account'],
     [/failedPrecondition|FAILED_PRECONDITION/, 'Gmail is not turned on for the mailbox'],
     [/accessNotConfigured|SERVICE_DISABLED/, 'turn on the Gmail API in the project of the service account'],

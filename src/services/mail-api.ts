@@ -63,10 +63,5 @@ export function readText(value: unknown, ...path: readonly string[]): string {
 }
 
 /** A sender as the JSON of a mail API holds it: `"Acme, Inc." <auth@acme.com>`, in Unicode. */
-export const formatMailbox = ({
-  name,
-  address,
-}: {
-  readonly name: string
-  readonly address: string
-}): string => `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`
+export const formatMailbox = ({ name, address }: { readonly name: string; readonly address: string }): string =>
+  `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`

@@ -29,9 +29,7 @@ function readEvent(body: JsonFields) {
   const text = `${toText(code)} ${toText(message) || toText(description)}`.trim()
   const isListed = toText(reason).startsWith('suppress-')
   const failed =
-    severity === 'temporary'
-      ? 'delayed'
-      : bounced(severity === 'permanent', isListed ? suppressed : undefined)
+    severity === 'temporary' ? 'delayed' : bounced(severity === 'permanent', isListed ? suppressed : undefined)
   return describeEvent({ delivered: 'confirmed', complained: 'complained', failed }, event, {
     recipient,
     text,

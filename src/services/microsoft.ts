@@ -73,9 +73,7 @@ export const microsoft: MailService = {
     hasTenants: true,
     smtpScope: 'https://outlook.office365.com/.default',
     faultOfSecret: (secret) =>
-      isGuid(secret)
-        ? 'secret is the Secret ID; copy the Value of the client secret, which is shown once'
-        : null,
+      isGuid(secret) ? 'secret is the Secret ID; copy the Value of the client secret, which is shown once' : null,
   },
   advice: [
     [/AADSTS7000222/, `the client secret has expired: ${newSecret}`],
@@ -84,10 +82,7 @@ export const microsoft: MailService = {
     [/AADSTS900(02|023)/, 'there is no such tenant: check `tenant`'],
     [/AADSTS700027/, 'the certificate in `key` is not the one uploaded to the application, or has expired'],
     [/AADSTS700024/, 'the signed request is not valid at this time: check the clock of this machine'],
-    [
-      /AADSTS(65001|7000112)/,
-      'an admin of the tenant must consent to the application’s permissions, or enable it',
-    ],
+    [/AADSTS(65001|7000112)/, 'an admin of the tenant must consent to the application’s permissions, or enable it'],
     [/AADSTS(70011|500011)/, 'the tenant does not know this scope: check `scope`, or leave it out'],
     [
       /\b535 5\.7\.3\b/,
@@ -98,15 +93,9 @@ export const microsoft: MailService = {
       'SMTP AUTH is off for the mailbox or the tenant: turn it on (Set-CASMailbox -SmtpClientAuthenticationDisabled $false), or use graph:',
     ],
     [/\b5\.7\.30\b/, 'Microsoft has turned passwords off for SMTP: use oauth=microsoft, or graph:'],
-    [
-      /\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/,
-      'the sender’s address is neither the mailbox nor an alias of it',
-    ],
+    [/\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/, 'the sender’s address is neither the mailbox nor an alias of it'],
     [/SubmissionQuotaExceeded|QuotaExceededException/, 'the mailbox has reached Microsoft’s sending limit'],
-    [
-      /\b5\.7\.70[58]\b/,
-      'Microsoft has blocked the tenant from sending: see the message center of the tenant',
-    ],
+    [/\b5\.7\.70[58]\b/, 'Microsoft has blocked the tenant from sending: see the message center of the tenant'],
     [
       /ErrorAccessDenied/,
       'the application lacks the permission Mail.Send (of the kind "application"), or its policy leaves this mailbox out',

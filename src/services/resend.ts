@@ -7,14 +7,7 @@ import { verifyStandardWebhook } from '../domain/signatures.ts'
 import { type Proof, secretMin } from './event-proof.ts'
 import { type ApiMessage, formatMailbox, json, type MailApi, readText, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'
-import {
-  bounced,
-  describeEvent,
-  type EventMeaning,
-  type Meanings,
-  suppressed,
-  unlessKnown,
-} from './service-event.ts'
+import { bounced, describeEvent, type EventMeaning, type Meanings, suppressed, unlessKnown } from './service-event.ts'
 
 type Account = { readonly key: string }
 
@@ -124,7 +117,5 @@ export const resend: MailService = {
   title: 'Resend',
   api,
   events: { proof, read: readEvent },
-  advice: [
-    [/invalid_api_key|missing_api_key|restricted_api_key/, 'the API key is wrong, or is not allowed to send'],
-  ],
+  advice: [[/invalid_api_key|missing_api_key|restricted_api_key/, 'the API key is wrong, or is not allowed to send']],
 }

@@ -23,10 +23,7 @@ type EventDetails = {
 
 export type ServiceEvent = EventMeaning & EventDetails
 
-export const bounced = (
-  permanent?: boolean,
-  correct?: (judged: FailureCause) => FailureCause,
-): EventMeaning => ({
+export const bounced = (permanent?: boolean, correct?: (judged: FailureCause) => FailureCause): EventMeaning => ({
   kind: 'bounced',
   ...(permanent !== undefined && { permanent }),
   ...(correct !== undefined && { correct }),

@@ -22,12 +22,8 @@ export type TokenService = MailService & { readonly tokens: TokenServer }
 
 const smtpServices = services.filter((service): service is SmtpMailService => service.smtp !== undefined)
 export const apiServices = services.filter((service): service is ApiMailService => service.api !== undefined)
-export const eventServices = services.filter(
-  (service): service is EventService => service.events !== undefined,
-)
-export const tokenServices = services.filter(
-  (service): service is TokenService => service.tokens !== undefined,
-)
+export const eventServices = services.filter((service): service is EventService => service.events !== undefined)
+export const tokenServices = services.filter((service): service is TokenService => service.tokens !== undefined)
 
 /** Those whose reports name an email by a header line of ours. */
 export const referringServices = smtpServices.filter(({ smtp }) => smtp.referenceHeader !== undefined)
@@ -53,8 +49,4 @@ export const findEventService = (name: string): EventService | null =>
   eventServices.find((service) => service.name === name) ?? null
 
 /** All ways by which reports come. */
-export const feedbackSources: readonly FeedbackSource[] = [
-  'mail',
-  'read',
-  ...eventServices.map(({ name }) => name),
-]
+export const feedbackSources: readonly FeedbackSource[] = ['mail', 'read', ...eventServices.map(({ name }) => name)]

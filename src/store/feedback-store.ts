@@ -19,9 +19,7 @@ export type Feedback = {
 }
 
 /** `massive`: so many mailboxes are said to be gone that none is believed (`isMassBounce`). */
-export type Strike =
-  | { readonly kind: 'suppressed'; readonly until: number }
-  | { readonly kind: 'none' | 'massive' }
+export type Strike = { readonly kind: 'suppressed'; readonly until: number } | { readonly kind: 'none' | 'massive' }
 
 /**
  * `already`: the record has this report. `waiting`: the email is still in the queue, so report it later.

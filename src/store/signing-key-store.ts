@@ -8,10 +8,7 @@ export type SigningKeyRecord = SigningKey & {
   readonly sealed: string
 }
 
-export type NewSigningKey = Pick<
-  SigningKeyRecord,
-  'domain' | 'selector' | 'algorithm' | 'publicKey' | 'sealed'
->
+export type NewSigningKey = Pick<SigningKeyRecord, 'domain' | 'selector' | 'algorithm' | 'publicKey' | 'sealed'>
 
 /** A change that an operator makes by way of an app, whose From address is in the domain. */
 type SigningKeyChange = Pick<SigningKey, 'domain' | 'selector'> & { readonly app: AppId }
@@ -31,8 +28,5 @@ export interface SigningKeyStore {
   /** Null if there is no such key. */
   removeSigningKey(change: SigningKeyChange, actor: Actor): Promise<SigningKeyRecord | null>
   /** Stores a key that was sealed anew, unless it was changed since it was read. */
-  resealSigningKey(
-    key: Pick<SigningKeyRecord, 'domain' | 'selector' | 'sealed'>,
-    resealed: string,
-  ): Promise<void>
+  resealSigningKey(key: Pick<SigningKeyRecord, 'domain' | 'selector' | 'sealed'>, resealed: string): Promise<void>
 }

@@ -146,13 +146,7 @@ export type MissingKey = {
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store
-  extends OperatorStore,
-    PeopleStore,
-    FeedbackStore,
-    HookStore,
-    SigningKeyStore,
-    WebhookStore {
+export interface Store extends OperatorStore, PeopleStore, FeedbackStore, HookStore, SigningKeyStore, WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

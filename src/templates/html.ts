@@ -8,8 +8,7 @@ export type Html = { readonly [brand]: 'Html'; readonly text: string }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"]/g, (character) => entities[character] ?? '')
+export const escapeHtml = (text: string): string => text.replace(/[&<>"]/g, (character) => entities[character] ?? '')
 
 type Piece = string | number | Html | readonly Html[]
 

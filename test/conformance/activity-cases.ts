@@ -28,11 +28,7 @@ export function activity(it: It): void {
   it('counts of several processes add up, for the service and for each app', async (_t, { store }) => {
     const [a, b] = [newId('app', store.now()), newId('app', store.now())]
     const first = [row(null, 600, 'delivered', 2), row(a, 600, 'delivered', 2), row(b, 600, 'delivered', 9)]
-    const second = [
-      row(null, 600, 'delivered', 3),
-      row(null, 659, 'delivered', 5),
-      row(null, 660, 'expired', 1),
-    ]
+    const second = [row(null, 600, 'delivered', 3), row(null, 659, 'delivered', 5), row(null, 660, 'expired', 1)]
     await Promise.all([store.addActivity(first), store.addActivity(second.toReversed())])
     const all = { apps: null, from: 600, to: 661 }
     assert.deepEqual(await store.readActivity({ ...all, step: 1 }), [
@@ -101,11 +97,7 @@ export function activity(it: It): void {
   })
 }
 
-const refused = (
-  store: Store,
-  sender: Sender,
-  code: RefusedRequest['code'] = 'invalid_url',
-): RefusedRequest => ({
+const refused = (store: Store, sender: Sender, code: RefusedRequest['code'] = 'invalid_url'): RefusedRequest => ({
   requestId: newId('req', store.now()),
   at: store.now(),
   app: sender.app.id,

@@ -116,10 +116,7 @@ export function feedback(it: It): void {
     assert.deepEqual((await show(store, cancelled)).state, 'cancelled')
   })
 
-  it('a report waits while its email is in the queue, and counts for ten days', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('a report waits while its email is in the queue, and counts for ten days', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'acme')
     const id = await queue(store, sender)
     assert.deepEqual(await report(store, id, bounced), ['waiting'])
@@ -154,9 +151,7 @@ export function feedback(it: It): void {
     const sender = await newSender(store, 'acme')
     const hear = async (source: FeedbackSource, email: EmailId, finding = bounced as FeedbackFinding) => {
       await store.recordFeedback({ email, source, finding, destination: 'other' })
-      return Object.fromEntries(
-        (await store.listFeedbackSources()).map(({ source: name, heardAt }) => [name, heardAt]),
-      )
+      return Object.fromEntries((await store.listFeedbackSources()).map(({ source: name, heardAt }) => [name, heardAt]))
     }
     const queued = await queue(store, sender)
     assert.deepEqual(await hear('resend', queued), {}, 'it is in the queue')
@@ -183,10 +178,7 @@ export function feedback(it: It): void {
     assert.equal((await store.readUsageToday(null)).get(sender.app.id)?.bounced, 10)
   })
 
-  it('the reports of seven days are known for every app, beside what was delivered', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('the reports of seven days are known for every app, beside what was delivered', async (_t, { store, advance }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     await report(store, await end(store, one), bounced)
     advance(6 * day)

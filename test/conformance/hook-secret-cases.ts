@@ -16,11 +16,7 @@ type Secret = { hook?: HookSystemName; ring?: KeyRing; expiresAt?: number | null
 let serial = 0
 
 /** A secret that an auth server signs with, of its own number; without a ring, a key that one sends. */
-async function newSecret(
-  store: Store,
-  { app }: Sender,
-  { hook = 'zitadel', ring, expiresAt = null }: Secret = {},
-) {
+async function newSecret(store: Store, { app }: Sender, { hook = 'zitadel', ring, expiresAt = null }: Secret = {}) {
   const hash = hashDeliveryKey(newHookSecret())
   const text = `secret ${serial++}`
   const sealed = ring === undefined ? {} : { sealed: sealHookSecret(ring, { hash }, text) }
@@ -57,9 +53,7 @@ export function hookSecrets(it: It): void {
     assert.deepEqual(await listed(), [])
   })
 
-  it('an app has a few secrets of one auth server; the oldest ends when one more is made', async (_t, {
-    store,
-  }) => {
+  it('an app has a few secrets of one auth server; the oldest ends when one more is made', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     const grace = () => store.now() + 30 * day
     let newest = (await newSecret(store, sender)).id
@@ -113,9 +107,7 @@ export function hookSecrets(it: It): void {
     assert.equal(openHookSecret(newRing('test'), { hash: one.hash, sealed: `${one.sealed}` }), null)
   })
 
-  it('rotation: secrets that work are sealed with the first key, so that the old one can go', async (_t, {
-    store,
-  }) => {
+  it('rotation: secrets that work are sealed with the first key, so that the old one can go', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     const old = testRing(store)
     const fresh = newRing('new')
@@ -129,10 +121,7 @@ export function hookSecrets(it: It): void {
     const secrets = async () =>
       new Map((await store.listHookSecrets('a', 'zitadel')).map(({ hash, sealed }) => [hash, sealed]))
     const after = await secrets()
-    assert.equal(
-      openHookSecret(fresh, { hash: working.hash, sealed: `${after.get(working.hash)}` }),
-      working.text,
-    )
+    assert.equal(openHookSecret(fresh, { hash: working.hash, sealed: `${after.get(working.hash)}` }), working.text)
     assert.equal(after.get(bearer.hash), null)
     assert.equal(after.get(stranger.hash), stranger.sealed, 'what the ring does not open stays')
     // Once more changes nothing.

@@ -28,9 +28,7 @@ export function keysAndApps(it: It): void {
     assert.equal((await store.readQueueGauge()).depth, 1)
   })
 
-  it('judged by settings that are not the current ones: judge again, nothing charged', async (_t, {
-    store,
-  }) => {
+  it('judged by settings that are not the current ones: judge again, nothing charged', async (_t, { store }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 1 })
     const stale = await store.enqueue({ keyHash: sender.keyHash, judged: null })
     assert.ok(stale.kind === 'judge_again' && stale.app.id === sender.app.id)
@@ -52,10 +50,7 @@ export function keysAndApps(it: It): void {
   it('a key stops at its expiry, an app when it is disabled or deleted', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const hash = hashDeliveryKey(newDeliveryKey())
-    await store.createKey(
-      { app: sender.app.id, hash, name: 'short', expiresAt: store.now() + 1000 },
-      operator,
-    )
+    await store.createKey({ app: sender.app.id, hash, name: 'short', expiresAt: store.now() + 1000 }, operator)
     const short = { ...sender, keyHash: hash }
     assert.equal((await store.enqueue(request(store, short))).kind, 'queued')
     advance(1000)
@@ -86,9 +81,7 @@ export function keysAndApps(it: It): void {
     )
     assert.equal((await store.enqueue(request(store, a))).kind, 'queued', 'keys have limits of their own')
     const emails = (await store.listEmails({ limit: 10 })).items
-    const counted = emails.map(
-      ({ app, key }) => `${app === a.app.id ? 'a' : 'b'} ${key === null ? '-' : key}`,
-    )
+    const counted = emails.map(({ app, key }) => `${app === a.app.id ? 'a' : 'b'} ${key === null ? '-' : key}`)
     assert.deepEqual(counted.toSorted(), ['a -', 'a -', `a ${a.keyId}`, 'b -', 'b -'].toSorted())
     const [first] = await claim(store)
     assert.ok(first)
@@ -131,9 +124,7 @@ export function limits(it: It): void {
     await newKey(store, { app: one.app.id, hash, name: 'two', expiresAt: null })
     const two = { ...one, keyHash: hash }
     const answers = async (sender: Sender, count: number) =>
-      Promise.all(
-        Array.from({ length: count }, async () => (await store.enqueue(request(store, sender))).kind),
-      )
+      Promise.all(Array.from({ length: count }, async () => (await store.enqueue(request(store, sender))).kind))
     assert.deepEqual(await answers(one, 3), ['queued', 'queued', 'key_rate_limited'])
     assert.deepEqual(await answers(two, 3), ['queued', 'queued', 'key_rate_limited'])
   })
@@ -141,9 +132,7 @@ export function limits(it: It): void {
   it('every request charges its key, valid or not, exactly', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 5 })
     const results = await Promise.all(
-      Array.from({ length: 8 }, (_, i) =>
-        store.enqueue(i % 2 === 0 ? refusal(sender) : request(store, sender)),
-      ),
+      Array.from({ length: 8 }, (_, i) => store.enqueue(i % 2 === 0 ? refusal(sender) : request(store, sender))),
     )
     assert.equal(results.filter((result) => result.kind === 'key_rate_limited').length, 3)
     const hit = await store.enqueue(refusal(sender))
@@ -157,10 +146,10 @@ export function limits(it: It): void {
   it('the recipient limit counts emails accepted, in any case of letters', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 3 })
     const post = (to: string) => store.enqueue(request(store, sender, { to }))
-    assert.deepEqual(
-      kinds(await Promise.all(['Ada@x.org', 'ada@x.org', 'ADA@x.org', 'ada@x.org'].map(post))),
-      { queued: 3, recipient_rate_limited: 1 },
-    )
+    assert.deepEqual(kinds(await Promise.all(['Ada@x.org', 'ada@x.org', 'ADA@x.org', 'ada@x.org'].map(post))), {
+      queued: 3,
+      recipient_rate_limited: 1,
+    })
     assert.equal((await post('bob@x.org')).kind, 'queued')
     advance(20 * 60_000)
     assert.equal((await post('ada@x.org')).kind, 'queued')
@@ -172,19 +161,14 @@ export function limits(it: It): void {
       await newSender(store, 'a', { recipientPerHour: 2 }),
       await newSender(store, 'b', { recipientPerHour: 2 }),
     ] as const
-    const ask = (sender: Sender, i: number) =>
-      store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` }))
+    const ask = (sender: Sender, i: number) => store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` }))
     const inTurn = []
     for (let i = 0; i < 12; i++) inTurn.push(await ask(senders[0], i))
     const atOnce = await Promise.all(Array.from({ length: 12 }, (_, i) => ask(senders[1], i)))
-    for (const results of [inTurn, atOnce])
-      assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
+    for (const results of [inTurn, atOnce]) assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
   })
 
-  it('row 18: a clock that steps back a day locks no key and no recipient out', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('row 18: a clock that steps back a day locks no key and no recipient out', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 3 })
     advance(day)
     assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
@@ -200,10 +184,7 @@ export function limits(it: It): void {
     ]
     assert.equal((await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind, 'queued')
     assert.equal((await store.enqueue(request(store, two, { to: 'ada@x.org' }))).kind, 'queued')
-    assert.equal(
-      (await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind,
-      'recipient_rate_limited',
-    )
+    assert.equal((await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
   })
 
   it('the daily limit ends with the UTC day', async (_t, { store, advance }) => {
@@ -221,16 +202,10 @@ export function limits(it: It): void {
     const sender = await newSender(store, 'a', { recipientPerHour: 1, daily: 2 })
     assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
     for (let i = 0; i < 3; i++)
-      assert.equal(
-        (await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
-        'recipient_rate_limited',
-      )
+      assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
     assert.equal((await store.enqueue(request(store, sender, { to: 'bob@x.org' }))).kind, 'queued')
     for (let i = 0; i < 3; i++)
-      assert.equal(
-        (await store.enqueue(request(store, sender, { to: 'cy@x.org' }))).kind,
-        'daily_limit_reached',
-      )
+      assert.equal((await store.enqueue(request(store, sender, { to: 'cy@x.org' }))).kind, 'daily_limit_reached')
     await store.updateApp(
       sender.app.id,
       {
@@ -257,10 +232,7 @@ export function limits(it: It): void {
     assert.deepEqual(kinds(results), { queued: 6, recipient_rate_limited: 14 })
     const third = await reopen()
     atEnd(t, () => third.close())
-    assert.equal(
-      (await third.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
-      'recipient_rate_limited',
-    )
+    assert.equal((await third.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
   })
 
   it(
@@ -284,10 +256,7 @@ export function limits(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     const [today] = await store.readUsage(sender.app.id)
     assert.equal(today?.day, new Date(store.now()).toISOString().slice(0, 10))
-    assert.deepEqual(
-      { ...today?.counts },
-      { accepted: 1, delivered: 1, invalid_url: 1, recipient_rate_limited: 1 },
-    )
+    assert.deepEqual({ ...today?.counts }, { accepted: 1, delivered: 1, invalid_url: 1, recipient_rate_limited: 1 })
   })
 }
 

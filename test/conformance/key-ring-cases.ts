@@ -7,17 +7,7 @@ import { type EmailId, newId } from '../../src/domain/id.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import {
-  claim,
-  day,
-  deferred,
-  delivered,
-  type Engine,
-  type It,
-  newSender,
-  request,
-  testRing,
-} from './subject.ts'
+import { claim, day, deferred, delivered, type Engine, type It, newSender, request, testRing } from './subject.ts'
 
 export function keyRings(it: It, engine: Engine): void {
   it('a reference is the same after a rotation; a forged one, or one of another database, names nothing', async (t, {
@@ -38,19 +28,13 @@ export function keyRings(it: It, engine: Engine): void {
     assert.equal(other.store.openReference(reference), null)
   })
 
-  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
-    store,
-    reopen,
-  }) => {
+  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 1 })
     await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
     await assert.rejects(reopen({ ring: newRing('stranger') }), { name: 'KeyMissing' })
     const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
     atEnd(t, () => rotated.close())
-    assert.equal(
-      (await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
-      'recipient_rate_limited',
-    )
+    assert.equal((await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
     assert.equal((await claim(rotated))[0]?.content.to, 'ada@x.org')
   })
 
@@ -169,9 +153,7 @@ export function keyRings(it: It, engine: Engine): void {
       ['bob@x.org'],
     )
     assert.ok(held.kind === 'queued')
-    assert.deepEqual(ended, [
-      { emailId: held.emailId, appId: sender.app.id, state: 'failed', reason: 'unreadable' },
-    ])
+    assert.deepEqual(ended, [{ emailId: held.emailId, appId: sender.app.id, state: 'failed', reason: 'unreadable' }])
   })
 
   test(`${engine.name}: a key with the id of another one is refused, first in the ring or not`, async (t) => {

@@ -12,10 +12,7 @@ export function maintenance(it: It): void {
     assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
-  it('an email that a worker holds when its link expires is left to that worker', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('an email that a worker holds when its link expires is left to that worker', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     for (let n = 0; n < 2; n++) await store.enqueue(request(store, sender, { lifeMs: 1000 }))
     const [held] = await claim(store, 1)

@@ -22,10 +22,7 @@ const actions = async (store: Store): Promise<string[]> =>
   (await store.listAudit({ limit: 100 })).items.map(({ action }) => action).toReversed()
 
 export function management(it: It): void {
-  it('every change writes one entry, and what changes nothing writes none', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('every change writes one entry, and what changes nothing writes none', async (_t, { store, advance }) => {
     const { app, keyId } = await newSender(store, 'a')
     const same = await updateApp(store, app.id, { settings: app.settings, status: 'active' })
     assert.equal(same.version, app.version)
@@ -219,10 +216,7 @@ export function management(it: It): void {
     assert.deepEqual(await expiring(), [[old.keyId, true]], 'both are in use')
   })
 
-  it('tokens are found by their hash, have names of their own, and can be revoked', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('tokens are found by their hash, have names of their own, and can be revoked', async (_t, { store, advance }) => {
     const { app } = await newSender(store, 'a')
     const hash = hashToken(newToken())
     const wanted = { name: 'ci', role: 'operator', apps: [app.id], expiresAt: store.now() + day } as const
@@ -242,12 +236,7 @@ export function management(it: It): void {
     advance(2000)
     assert.ok((await store.createToken({ ...again, hash: hashToken(newToken()) }, operator)) !== 'name_taken')
     assert.equal((await store.listTokens()).length, 3)
-    assert.deepEqual((await actions(store)).slice(2), [
-      'token.create',
-      'token.revoke',
-      'token.create',
-      'token.create',
-    ])
+    assert.deepEqual((await actions(store)).slice(2), ['token.create', 'token.revoke', 'token.create', 'token.create'])
   })
 
   it('lists go on page by page, whatever the filters, and miss nothing', async (_t, { store }) => {
@@ -317,23 +306,16 @@ export function management(it: It): void {
 
   it('the audit is read page by page, by app, actions, actor and time', async (_t, { store, advance }) => {
     const { app } = await newSender(store, 'a')
-    for (const name of ['One', 'Two', 'Three'])
-      await updateApp(store, app.id, { settings: { ...app.settings, name } })
+    for (const name of ['One', 'Two', 'Three']) await updateApp(store, app.id, { settings: { ...app.settings, name } })
     await newSender(store, 'b')
     const names = async (query: Partial<Parameters<Store['listAudit']>[0]>) => {
       const { items, next } = await store.listAudit({ limit: 2, ...query })
       return [items.map(({ action, target }) => `${action} ${target}`), next !== null]
     }
-    assert.deepEqual(await names({ app: app.id, actions: ['app.update'] }), [
-      ['app.update a', 'app.update a'],
-      true,
-    ])
+    assert.deepEqual(await names({ app: app.id, actions: ['app.update'] }), [['app.update a', 'app.update a'], true])
     assert.deepEqual(await names({ actor: 'nobody' }), [[], false])
     assert.deepEqual(await names({ actions: [] }), [[], false])
-    assert.deepEqual(await names({ actions: ['app.create', 'key.revoke'] }), [
-      ['app.create b', 'app.create a'],
-      false,
-    ])
+    assert.deepEqual(await names({ actions: ['app.create', 'key.revoke'] }), [['app.create b', 'app.create a'], false])
     advance(day)
     const later = store.now()
     const actor = { ...operator, name: 'Zoë 100%_Ops' }
@@ -342,10 +324,7 @@ export function management(it: It): void {
       assert.deepEqual(await names({ actor: part }), [['app.update a'], false], part)
     assert.deepEqual(await names({ actor: '100__' }), [[], false], 'no character stands for others')
     assert.deepEqual(await names({ since: later }), [['app.update a'], false])
-    assert.deepEqual(await names({ until: later, actions: ['app.update'] }), [
-      ['app.update a', 'app.update a'],
-      true,
-    ])
+    assert.deepEqual(await names({ until: later, actions: ['app.update'] }), [['app.update a', 'app.update a'], true])
     assert.deepEqual(await names({ since: later, until: later }), [[], false])
     const { next } = await store.listAudit({ limit: 2, app: app.id })
     const rest = await store.listAudit({ limit: 9, app: app.id, ...(next && { before: next }) })

@@ -15,16 +15,7 @@ import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
 import { deleteApp, operator } from '../support/operator.ts'
 import { atEnd } from '../support/temporary.ts'
-import {
-  day,
-  deferred,
-  delivered,
-  type It,
-  newSender,
-  request,
-  type Sender,
-  type Subject,
-} from './subject.ts'
+import { day, deferred, delivered, type It, newSender, request, type Sender, type Subject } from './subject.ts'
 
 const steps = Number(process.env.POSTERN_MODEL_STEPS ?? 400)
 const daily = 60
@@ -170,10 +161,7 @@ async function recordOutcome(world: World, worker: number): Promise<void> {
     if (email.fence !== one.fence || email.lapsed) return
     // The email has ended meanwhile: cancelled (also with its app), or expired by a claim.
     const state = (await store.findEmail(one.emailId))?.state
-    return assert.ok(
-      state === undefined || terminal.includes(state),
-      `the holder’s outcome was refused: ${state}`,
-    )
+    return assert.ok(state === undefined || terminal.includes(state), `the holder’s outcome was refused: ${state}`)
   }
   assert.equal(email.fence, one.fence, 'an outcome counted that was not the holder’s')
   assert.equal(email.ended, null, 'an outcome counted after the end')

@@ -115,9 +115,7 @@ export function operators(it: It): void {
     assert.equal(old?.expiresAt, expiresAt)
   })
 
-  it('all deferred mail is tried now, of one app or of all, and nothing else changes', async (_t, {
-    store,
-  }) => {
+  it('all deferred mail is tried now, of one app or of all, and nothing else changes', async (_t, { store }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     for (const sender of [one, one, two, two]) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
@@ -144,9 +142,7 @@ export function operators(it: It): void {
     assert.deepEqual(await store.retryDeferred(null, null, operator), { retried: 0, next: null })
   })
 
-  it('retrying all goes through a long queue in steps, and touches each email once', async (_t, {
-    store,
-  }) => {
+  it('retrying all goes through a long queue in steps, and touches each email once', async (_t, { store }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 1_000_000 })
     for (let n = 0; n < 3; n++) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
@@ -189,10 +185,7 @@ export function operators(it: It): void {
     await claim(store)
     const sending = { app: one.app.id, state: 'sending' } as const
     assert.equal((await states(sending)).length, 2)
-    assert.equal(
-      (await states({ ...sending, recipient: store.nameRecipient('bob@x.org' as EmailAddress) })).length,
-      1,
-    )
+    assert.equal((await states({ ...sending, recipient: store.nameRecipient('bob@x.org' as EmailAddress) })).length, 1)
     assert.equal((await states({ ...sending, type: 'password_reset' })).length, 0)
   })
 
@@ -226,11 +219,7 @@ export function endedByTheStore(it: It): void {
   it('emails that expire during a claim are reported by it, each once', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const other = await newSender(store, 'b')
-    const ids = [
-      await queue(store, sender, 1000),
-      await queue(store, sender, 1000),
-      await queue(store, other, 1000),
-    ]
+    const ids = [await queue(store, sender, 1000), await queue(store, sender, 1000), await queue(store, other, 1000)]
     advance(2000) // more than their life: the clock of the machine may be corrected meanwhile
     const { claims, ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
     assert.deepEqual(claims, [])
@@ -247,10 +236,7 @@ export function endedByTheStore(it: It): void {
     assert.deepEqual((await store.maintain()).ended, [])
   })
 
-  it('emails that expire or are cancelled in maintenance are reported by it', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('emails that expire or are cancelled in maintenance are reported by it', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const appId = sender.app.id
     const [first, second] = [await queue(store, sender, 1000), await queue(store, sender)]

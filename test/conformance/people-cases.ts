@@ -63,9 +63,7 @@ export function people(it: It): void {
   it('a code begins one session, however many use it at once', async (_t, { store, advance }) => {
     const ada = await newPerson(store)
     const { hash } = await newCode(store, ada.id)
-    const sessions = await Promise.all(
-      Array.from({ length: 8 }, () => store.signInByCode(hash, newSession())),
-    )
+    const sessions = await Promise.all(Array.from({ length: 8 }, () => store.signInByCode(hash, newSession())))
     assert.equal(sessions.filter((each) => each !== null).length, 1)
     assert.equal(await store.signInByCode(hash, newSession()), null)
     const late = await newCode(store, ada.id)
@@ -130,10 +128,7 @@ export function people(it: It): void {
     )
   })
 
-  it('a session is found by its secret, notes its use, and is over in time', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('a session is found by its secret, notes its use, and is over in time', async (_t, { store, advance }) => {
     const ada = await newPerson(store)
     const wanted = newSession()
     const begun = await store.signInByCode((await newCode(store, ada.id)).hash, wanted)
@@ -149,9 +144,7 @@ export function people(it: It): void {
     assert.ok(used !== null && isSessionAlive(used, store.now()))
     advance(2000)
     assert.ok(!isSessionAlive(used, store.now()))
-    assert.ok(
-      !isSessionAlive({ ...used, seenAt: begun.createdAt + sessionMaxMs }, begun.createdAt + sessionMaxMs),
-    )
+    assert.ok(!isSessionAlive({ ...used, seenAt: begun.createdAt + sessionMaxMs }, begun.createdAt + sessionMaxMs))
     await store.signInByCode((await newCode(store, ada.id)).hash, newSession())
     assert.equal(await store.findSession(wanted.hash), null, 'sessions that are over are removed')
     assert.equal((await store.listSessions()).length, 1)
@@ -172,10 +165,7 @@ export function people(it: It): void {
       ['ada', 'bob'],
     )
     const [entry] = (await store.listAudit({ limit: 1 })).items
-    assert.deepEqual(
-      [entry?.action, entry?.target, entry?.after],
-      ['session.end', first.id, { person: ada.id }],
-    )
+    assert.deepEqual([entry?.action, entry?.target, entry?.after], ['session.end', first.id, { person: ada.id }])
   })
 
   it('a person who is disabled has neither sessions nor codes', async (_t, { store }) => {
@@ -249,10 +239,7 @@ export function people(it: It): void {
     assert.equal(first.person.name, 'Ada 2', 'never matched by name')
     const second = await store.signInByOidc({ ...wanted, name: 'Other', role: 'reader' }, newSession())
     assert.ok(second !== 'disabled')
-    assert.deepEqual(
-      [second.person.id, second.person.name, second.person.role],
-      [first.person.id, 'Ada 2', 'reader'],
-    )
+    assert.deepEqual([second.person.id, second.person.name, second.person.role], [first.person.id, 'Ada 2', 'reader'])
     const both = await Promise.all(
       [1, 2].map(() => store.signInByOidc({ ...wanted, oidc: { ...oidc, subject: '2' } }, newSession())),
     )
@@ -263,11 +250,7 @@ export function people(it: It): void {
     )
     assert.deepEqual([updated?.actor.name, updated?.actor.id], ['Ada 2', first.person.id])
     assert.deepEqual([created?.actor.name, created?.actor.id], ['Ada 2', first.person.id])
-    assert.equal(
-      (await newCode(store, first.person.id)).made,
-      false,
-      'the provider alone lets this person in',
-    )
+    assert.equal((await newCode(store, first.person.id)).made, false, 'the provider alone lets this person in')
     const passkey = { id: 'p1', person: first.person.id, publicKey: 'k', counter: 0, name: 'laptop' }
     assert.equal(await store.addPasskey(passkey, operator), false)
     await store.updatePerson(first.person.id, { disabled: true }, operator)

@@ -217,16 +217,12 @@ test('200,000 records in every state move, and each table has as many rows as be
   }
   type Listed = { id: EmailId; state: string; type: string; acceptedAt: string; expiresAt: string }
   for (const state of [...liveStates, ...endStates]) {
-    const list = (env: Variables) =>
-      posternJson<Listed[]>(env, ['email', 'list', '--state', state, '--limit', '20'])
+    const list = (env: Variables) => posternJson<Listed[]>(env, ['email', 'list', '--state', state, '--limit', '20'])
     const [there, here] = [await list(to), await list(from)]
     assert.ok(there.length > 0, state)
     assert.deepEqual(there, here, state)
     for (const { id } of there.slice(0, 2))
-      assert.deepEqual(
-        await posternJson(to, ['email', 'show', id]),
-        await posternJson(from, ['email', 'show', id]),
-      )
+      assert.deepEqual(await posternJson(to, ['email', 'show', id]), await posternJson(from, ['email', 'show', id]))
   }
 })
 

@@ -90,10 +90,7 @@ test('a person who is disabled while the OpenID provider answers gets no session
   await eventually(async () => (await runSql(url, waiting)).length === 1)
   await other.query(`delete from "${schema}".session where person_id = '${id}'; commit`)
   assert.equal(await again, 'disabled')
-  const [left] = await runSql<{ sessions: number }>(
-    url,
-    `select count(*)::int as sessions from "${schema}".session`,
-  )
+  const [left] = await runSql<{ sessions: number }>(url, `select count(*)::int as sessions from "${schema}".session`)
   assert.equal(left?.sessions, 0)
 })
 
@@ -120,9 +117,7 @@ test('tokens and sessions that are made up keep none waiting that was found befo
   const expiresAt = store.now() + 60_000
   await store.createToken({ hash, name: 'own', role: 'reader', apps: null, expiresAt }, operator)
   assert.equal((await store.findTokenByHash(hash))?.name, 'own')
-  const strangers = Promise.allSettled(
-    Array.from({ length: 300 }, () => store.findTokenByHash(hashToken(newToken()))),
-  )
+  const strangers = Promise.allSettled(Array.from({ length: 300 }, () => store.findTokenByHash(hashToken(newToken()))))
   const own = await store.findTokenByHash(hash)
   const answers = await strangers
   assert.equal(own?.name, 'own')
@@ -136,10 +131,7 @@ test('a token that was revoked is a stranger’s from the look-up that finds it 
   const store = await openAt(t, await postgresUrl(t))
   const hash = hashToken(newToken())
   const expiresAt = store.now() + 60_000
-  const token = await store.createToken(
-    { hash, name: 'old', role: 'reader', apps: null, expiresAt },
-    operator,
-  )
+  const token = await store.createToken({ hash, name: 'old', role: 'reader', apps: null, expiresAt }, operator)
   assert.ok(typeof token === 'object' && token !== null)
   const manyAsk = () =>
     Promise.allSettled(Array.from({ length: 300 }, () => store.findTokenByHash(hash))).then(

@@ -11,9 +11,7 @@ import { eventually } from '../support/wait.ts'
 import { deferred, delivered, newSender, request, type Sender } from './subject.ts'
 
 const queueMany = (store: Store, sender: Sender, count: number) =>
-  Promise.all(
-    Array.from({ length: count }, (_, n) => store.enqueue(request(store, sender, { to: `p${n}@x.org` }))),
-  )
+  Promise.all(Array.from({ length: count }, (_, n) => store.enqueue(request(store, sender, { to: `p${n}@x.org` }))))
 
 /** Claims `count` emails, and renews and records each. */
 async function sendSome(store: Store, count: number): Promise<void> {
@@ -83,8 +81,7 @@ test('no statement takes a second core from the mail', async (t) => {
   await store.listEmails({ limit: 10 })
   await store.close()
   await eventually(
-    async () =>
-      (await runSql(url, "select 1 from pg_stat_activity where application_name = 'postern'")).length === 0,
+    async () => (await runSql(url, "select 1 from pg_stat_activity where application_name = 'postern'")).length === 0,
   )
   // Sessions have reported when they end, at the latest.
   const launched = 'select parallel_workers_launched::int as launched from pg_stat_database'

@@ -79,9 +79,7 @@ test('several processes that start at once make one schema and one hash key', as
   const [one] = stores
   assert.ok(one)
   const sender = await newSender(one, 'a', { recipientPerHour: 1 })
-  const answers = await Promise.all(
-    stores.map((store) => store.enqueue(request(store, sender, { to: 'ada@x.org' }))),
-  )
+  const answers = await Promise.all(stores.map((store) => store.enqueue(request(store, sender, { to: 'ada@x.org' }))))
   assert.deepEqual(kinds(answers), { queued: 1, recipient_rate_limited: 4 })
   const steps = await runSql(url, `select version from "${schemaOf(url)}".migration`)
   assert.equal(steps.length, 1)
@@ -116,28 +114,19 @@ test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused 
   await runSql(url, `create schema "${schema}"; create table "${schema}".queue (in_the_way int)`)
   await assert.rejects(openAt(t, url), /already exists/)
   const tables = () =>
-    runSql(
-      url,
-      `select relname from pg_class where relkind = 'r' and relnamespace = '${schema}'::regnamespace`,
-    )
+    runSql(url, `select relname from pg_class where relkind = 'r' and relnamespace = '${schema}'::regnamespace`)
   assert.deepEqual(await tables(), [{ relname: 'queue' }])
   await runSql(url, `drop table "${schema}".queue`)
   await (await openAt(t, url)).close()
   await runSql(url, `insert into "${schema}".migration values (999, now())`)
-  const ran = await postern({ POSTERN_DATABASE_URL: url, POSTERN_SECRET_KEYS: newSecretKey('k1') }, [
-    'app',
-    'list',
-  ])
+  const ran = await postern({ POSTERN_DATABASE_URL: url, POSTERN_SECRET_KEYS: newSecretKey('k1') }, ['app', 'list'])
   assert.equal(ran.code, 1)
   assert.match(ran.err, /schema 999.*newer Postern/)
 })
 
 test('a schema that PostgreSQL refuses to make is refused with its words', async (t) => {
   const url = await postgresUrl(t)
-  await assert.rejects(
-    openAt(t, url.replace(/schema=\w+/, 'schema=pg_mine')),
-    /unacceptable schema name "pg_mine"/,
-  )
+  await assert.rejects(openAt(t, url.replace(/schema=\w+/, 'schema=pg_mine')), /unacceptable schema name "pg_mine"/)
 })
 
 test('a database that a version before the release made is refused in words', async (t) => {
@@ -214,10 +203,7 @@ test('TLS to the database: a certificate that does not verify is refused', async
   const url = `postgres://postgres@localhost:${port}/postgres`
   await assert.rejects(openAt(t, `${url}?sslmode=verify-full`), /self-signed certificate/)
   const ca = fileURLToPath(new URL('../support/tls/localhost.cert.pem', import.meta.url))
-  await assert.rejects(
-    openAt(t, `postgres://postgres@127.0.0.2:${port}/postgres?sslrootcert=${ca}`),
-    /altnames/,
-  )
+  await assert.rejects(openAt(t, `postgres://postgres@127.0.0.2:${port}/postgres?sslrootcert=${ca}`), /altnames/)
   const store = await openAt(t, `${url}?sslrootcert=${ca}`)
   assert.deepEqual(await store.listApps(), [])
   const [row] = await runSql<{ n: number }>(
@@ -230,10 +216,7 @@ test('TLS to the database: a certificate that does not verify is refused', async
 test('a read-only server is not used', async (t) => {
   const url = await postgresUrl(t)
   const role = `reader_${schemaOf(url)}`
-  await runSql(
-    url,
-    `create role "${role}" login; alter role "${role}" set default_transaction_read_only = on`,
-  )
+  await runSql(url, `create role "${role}" login; alter role "${role}" set default_transaction_read_only = on`)
   atEnd(t, () => runSql(url, `drop role "${role}"`))
   await assert.rejects(openAt(t, url.replace('postgres@', `${role}@`)), {
     name: 'StoreUnavailable',
@@ -279,9 +262,7 @@ test('a key that an operator is changing holds up no request, and one made meanw
   const sender = await newSender(store, 'a')
   const schema = schemaOf(url)
   const changing = await openClient(t, url)
-  await changing.query(
-    `begin; select from "${schema}".delivery_key where key_id = '${sender.keyId}' for update`,
-  )
+  await changing.query(`begin; select from "${schema}".delivery_key where key_id = '${sender.keyId}' for update`)
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await changing.query('rollback')
   await store.updateApp(sender.app.id, { status: 'disabled' }, operator)

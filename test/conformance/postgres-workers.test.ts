@@ -90,8 +90,7 @@ test('a session that could not adopt the mail of the one before tries again', as
   await one.enqueue(request(one, sender))
   await claimOnceDue(one)
   const [before] = await sessionIds(url)
-  const rename = (from: string, to: string) =>
-    runSql(url, `alter table "${schemaOf(url)}"."${from}" rename to "${to}"`)
+  const rename = (from: string, to: string) => runSql(url, `alter table "${schemaOf(url)}"."${from}" rename to "${to}"`)
   await rename('queue', 'away')
   await cutSessions(url, 1)
   const locks = `select from pg_locks join pg_stat_activity using (pid)

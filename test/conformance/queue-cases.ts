@@ -107,9 +107,7 @@ export function queue(it: It): void {
     assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
-  it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, {
-    store,
-  }) => {
+  it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -199,10 +197,7 @@ export function leases(it: It): void {
     )
   })
 
-  it('row 18: a worker’s own mail stays its own over a pause or a clock step', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('row 18: a worker’s own mail stays its own over a pause or a clock step', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -214,10 +209,7 @@ export function leases(it: It): void {
     assert.equal(await store.recordOutcome(held, delivered), true)
   })
 
-  it('row 18: a clock that steps back a day holds neither leases nor waits', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('row 18: a clock that steps back a day holds neither leases nor waits', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     advance(day)
     for (let i = 0; i < 2; i++) await store.enqueue(request(store, sender, { lifeMs: 3 * day }))
@@ -228,11 +220,7 @@ export function leases(it: It): void {
     assert.equal((await claim(store)).length, 2)
   })
 
-  it('row 18: a clock that steps back by a moment takes no lease away', async (t, {
-    store,
-    reopen,
-    advance,
-  }) => {
+  it('row 18: a clock that steps back by a moment takes no lease away', async (t, { store, reopen, advance }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -321,8 +309,7 @@ export function fairness(it: It): void {
 
   it('apps take turns when there are more of them than places', async (_t, { store }) => {
     const senders = await Promise.all(Array.from({ length: 6 }, (_, i) => newSender(store, `s${i}`)))
-    for (const sender of senders)
-      await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
+    for (const sender of senders) await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
     const turns: string[] = []
     for (let i = 0; i < 6; i++) turns.push(...(await claim(store, 2)).map((held) => held.appId))
     const firstTwelve = kinds(turns.map((kind) => ({ kind })))
@@ -340,10 +327,7 @@ export function fairness(it: It): void {
     assert.equal(claims.length, 3)
   })
 
-  it('row 34: a suspect of an app that is disabled for seven days is cancelled too', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('row 34: a suspect of an app that is disabled for seven days is cancelled too', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const other = await newSender(store, 'b')
     const queued = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
@@ -360,10 +344,7 @@ export function fairness(it: It): void {
     assert.equal(queued.kind === 'queued' && (await store.findEmail(queued.emailId))?.state, 'cancelled')
   })
 
-  it('row 34: mail of a disabled app is held, and cancelled after seven days', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('row 34: mail of a disabled app is held, and cancelled after seven days', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const result = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
     await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
@@ -390,8 +371,7 @@ export function fairness(it: It): void {
     await store.enqueue(request(store, live, { lifeMs: day }))
     advance(1000)
     const claims: string[] = []
-    for (let i = 0; i < 20 && claims.length === 0; i++)
-      claims.push(...(await claim(store)).map((held) => held.appId))
+    for (let i = 0; i < 20 && claims.length === 0; i++) claims.push(...(await claim(store)).map((held) => held.appId))
     assert.deepEqual(claims, [live.app.id])
   })
 
@@ -409,9 +389,7 @@ export function fairness(it: It): void {
     assert.equal((await claim(store)).length, 1)
   })
 
-  it('row 34: deleting an app cancels its mail; what a worker holds ends by its outcome', async (_t, {
-    store,
-  }) => {
+  it('row 34: deleting an app cancels its mail; what a worker holds ends by its outcome', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await repeat(1200, () => store.enqueue(request(store, sender)))
     const [arrives, waits, ...others] = await claim(store, 4)

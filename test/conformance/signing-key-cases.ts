@@ -27,8 +27,7 @@ async function add(
 
 const states = async (store: Store, of: string | null = domain) =>
   (await store.listSigningKeys(of)).map(({ selector, state }) => [selector, state])
-const active = async (store: Store, of = domain) =>
-  (await store.findSigningKeys(of)).map(({ selector }) => selector)
+const active = async (store: Store, of = domain) => (await store.findSigningKeys(of)).map(({ selector }) => selector)
 
 export function signingKeys(it: It): void {
   it('a key signs once it is active, and retires the one before it of its algorithm', async (_t, {
@@ -75,9 +74,7 @@ export function signingKeys(it: It): void {
     assert.equal(other.domain, 'other.test')
   })
 
-  it('a key is removed, a selector is used once, and a domain has at most ten keys', async (_t, {
-    store,
-  }) => {
+  it('a key is removed, a selector is used once, and a domain has at most ten keys', async (_t, { store }) => {
     const { app } = await newSender(store, 'a')
     const key = await add(store, 'k0')
     assert.equal(await store.addSigningKey({ ...key, app: app.id }, operator), 'taken')
@@ -89,9 +86,7 @@ export function signingKeys(it: It): void {
     assert.equal((await store.removeSigningKey(remove, operator))?.selector, 'k0')
     assert.equal(await store.removeSigningKey(remove, operator), null)
     assert.equal(typeof (await store.addSigningKey(more, operator)), 'object')
-    const [entry] = (await store.listAudit({ limit: 50 })).items.filter(
-      ({ action }) => action === 'domain.remove_key',
-    )
+    const [entry] = (await store.listAudit({ limit: 50 })).items.filter(({ action }) => action === 'domain.remove_key')
     assert.deepEqual([entry?.app, entry?.before?.state, entry?.after], [app.id, 'pending', null])
     assert.ok(!JSON.stringify(await store.listAudit({ limit: 50 })).includes(key.sealed))
   })
@@ -103,8 +98,7 @@ export function signingKeys(it: It): void {
     await newSender(store, 'a')
     const old = testRing(store)
     const made = [await add(store, 'r', { algorithm: 'rsa' }), await add(store, 'e', { of: 'other.test' })]
-    for (const { sealed } of made)
-      assert.ok(!Buffer.from(sealed, 'base64url').includes('PRIVATE KEY'), 'sealed')
+    for (const { sealed } of made) assert.ok(!Buffer.from(sealed, 'base64url').includes('PRIVATE KEY'), 'sealed')
     const fresh = newRing('fresh')
     const rotated = await reopen({ ring: [...fresh, ...old] })
     assert.deepEqual(await resealSigningKeys([...fresh, ...old], rotated), [])

@@ -46,10 +46,7 @@ const endings: Record<Exclude<EndState, 'suppressed'>, Ending> = {
 
 type Outcome = Parameters<Awaited<ReturnType<typeof startTestService>>['store']['recordOutcome']>[1]
 
-async function finish(
-  service: Awaited<ReturnType<typeof startTestService>>,
-  outcome: Outcome,
-): Promise<void> {
+async function finish(service: Awaited<ReturnType<typeof startTestService>>, outcome: Outcome): Promise<void> {
   const { claims } = await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
   for (const claim of claims) await service.store.recordOutcome(claim, outcome)
 }

@@ -42,8 +42,7 @@ async function backedUp(t: Scope, queued = 3): Promise<Database & { sender: Send
   const database = emptyDatabase(t)
   const sender = await withStore(database, async (store) => {
     const made = await newSender(store, 'acme')
-    for (let n = 0; n < queued; n++)
-      await store.enqueue(request(store, made, { to: `before${n}@example.com` }))
+    for (let n = 0; n < queued; n++) await store.enqueue(request(store, made, { to: `before${n}@example.com` }))
     return made
   })
   const ran = await postern(database.env, ['backup', database.backup])
@@ -199,8 +198,7 @@ const wrongs: Record<string, { error: RegExp; make: (database: Database, t: Test
     make: ({ path }) => ({ file: path }),
   },
   'a copied database with its WAL': {
-    error:
-      /backup\.db-wal is next to .* Make a backup of it first: POSTERN_DATABASE_URL=sqlite:\S+ postern backup/,
+    error: /backup\.db-wal is next to .* Make a backup of it first: POSTERN_DATABASE_URL=sqlite:\S+ postern backup/,
     make: ({ backup }) => {
       writeFileSync(`${backup}-wal`, 'anything')
       return { file: backup }
@@ -306,10 +304,7 @@ for (const suffix of ['-wal', '-journal']) {
     writeFileSync(path + suffix, 'mail')
     const ran = await postern(database.env, ['restore', database.backup])
     assert.equal(ran.code, 1)
-    assert.match(
-      ran.err,
-      /is left over from a database that was deleted or moved, and may hold mail: stop any process/,
-    )
+    assert.match(ran.err, /is left over from a database that was deleted or moved, and may hold mail: stop any process/)
     assert.ok(!existsSync(path))
     rmSync(path + suffix)
     await posternJson(database.env, ['restore', database.backup])
@@ -381,10 +376,7 @@ test('mail that a removed key of the ring sealed is named', async (t) => {
   const both = { ...database.env, POSTERN_SECRET_KEYS: formatKeyRing([next, ...database.ring]) }
   await posternJson(both, ['migrate']) // seals the hash key with the new first key
   await posternJson(both, ['backup', database.backup])
-  const ran = await postern({ ...both, POSTERN_SECRET_KEYS: formatKeyRing([next]) }, [
-    'restore',
-    database.backup,
-  ])
+  const ran = await postern({ ...both, POSTERN_SECRET_KEYS: formatKeyRing([next]) }, ['restore', database.backup])
   assert.equal(ran.code, 0, ran.err)
   assert.match(ran.out, /POSTERN_SECRET_KEYS lacks the key "test": mail sealed with a missing key waits/)
 })

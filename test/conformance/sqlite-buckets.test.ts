@@ -19,8 +19,7 @@ test('a recipient’s limit holds after a restart, and for two processes at once
   await first.close()
   const [second, third] = [await open(), await open()]
   const answers = []
-  for (const store of [second, third, second, third])
-    answers.push(await enqueueTo(store, sender, 'ada@x.org'))
+  for (const store of [second, third, second, third]) answers.push(await enqueueTo(store, sender, 'ada@x.org'))
   assert.deepEqual(kinds(answers), { queued: 2, recipient_rate_limited: 2 })
 })
 
@@ -66,10 +65,7 @@ test('buckets that find no place in memory stand in the table, now and after a r
   assert.equal(inTable(1), undefined)
   const later = new Buckets(slots)
   later.catchUp(connection, 0)
-  assert.deepEqual(
-    [later.arrivalUs(1), later.arrivalUs(held), later.arrivalUs(held + 1)],
-    [6_000_000, 5_000_000, 0],
-  )
+  assert.deepEqual([later.arrivalUs(1), later.arrivalUs(held), later.arrivalUs(held + 1)], [6_000_000, 5_000_000, 0])
 })
 
 test('callers and mailboxes whose hashes begin with the same 48 bits have buckets of their own', () => {

@@ -49,10 +49,7 @@ const newTokenFor = async (store: Store, name: string) => {
 async function makeAll(store: Store) {
   const acme = await newSender(store, 'acme')
   const [gone, paused] = [await newSender(store, 'gone'), await newSender(store, 'paused')]
-  const keys = [
-    await newKeyFor(store, acme.app.id, 'leaked'),
-    await newKeyFor(store, acme.app.id, 'kept'),
-  ] as const
+  const keys = [await newKeyFor(store, acme.app.id, 'leaked'), await newKeyFor(store, acme.app.id, 'kept')] as const
   const short = await newKeyFor(store, acme.app.id, 'shortened')
   const over = await newKeyFor(store, acme.app.id, 'over')
   await store.updateKey(short.key.id, { expiresAt: store.now() + 86_400_000 }, operator)
@@ -160,10 +157,7 @@ test('the way back from a restore keeps what was made after the backup', async (
     passkeys: ['laptop of Cy'],
   })
   const back = await restoreText(place, restored.previous)
-  assert.match(
-    back,
-    /\nCompared, without a change since the backup: apps, settings of apps, webhook secrets,/,
-  )
+  assert.match(back, /\nCompared, without a change since the backup: apps, settings of apps, webhook secrets,/)
   assert.doesNotMatch(back, /Changed since|lost:/)
   await inStore(place, async (store) => {
     assert.equal((await store.enqueue({ keyHash: later.hash, judged: null })).kind, 'judge_again')

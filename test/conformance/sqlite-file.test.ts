@@ -52,9 +52,7 @@ test('row 5: a step that fails half-way leaves nothing; the next start goes on, 
   const failed = await postern(own, ['migrate'])
   assert.equal(failed.code, 1)
   assert.match(failed.err, /history already exists/)
-  const tables = reader
-    .sql("select name from sqlite_schema where type = 'table' and name <> 'migration'")
-    .all()
+  const tables = reader.sql("select name from sqlite_schema where type = 'table' and name <> 'migration'").all()
   assert.deepEqual(
     tables.map(({ name }) => name),
     ['history'],
@@ -340,8 +338,7 @@ test('a page passes over no mail that stays, while other mail leaves the queue b
   await fill(scanMax) // the first step ends right above the five
   const [connection, other] = [new Connection(path, { readOnly: true }), new Connection(path)]
   atEnd(t, () => [connection, other].map((each) => each.close()))
-  const leave =
-    'delete from queue where email_id in (select email_id from queue order by email_id desc limit 50)'
+  const leave = 'delete from queue where email_id in (select email_id from queue order by email_id desc limit 50)'
   // Before each statement but the first, fifty of the newest emails leave the queue.
   let asked = 0
   const target: ScriptTarget = {
@@ -402,9 +399,7 @@ test('one process alone sends; another stands by, and takes back what the first 
   await first.close()
   const other = new Connection(path)
   atEnd(t, () => other.close())
-  other.connection.exec(
-    `create trigger obstacle before update on queue begin select raise(abort, 'not now'); end`,
-  )
+  other.connection.exec(`create trigger obstacle before update on queue begin select raise(abort, 'not now'); end`)
   await assert.rejects(second.claimDue(anything), /not now/)
   other.connection.exec('drop trigger obstacle')
   const { claims, lost, standby } = await second.claimDue(anything)

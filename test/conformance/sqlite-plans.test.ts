@@ -26,8 +26,7 @@ test('maintenance, which runs every second, reads no table whole', async (t) => 
   const writer = newWriter({ ...parts, nowMs: () => 40 * 86_400_000 })
   const everySecond = () =>
     connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'maintain', args: [] }))
-  const insert =
-    'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
+  const insert = 'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
   connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
   everySecond()
   connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'disabled', 0, 0, 0, '{}')`)
@@ -45,27 +44,17 @@ test('cancelling the mail of a deleted app reads no mail of others', async (t) =
   const connection = await openRecording(t)
   const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
   const writer = newWriter({ ...parts, nowMs: () => 0 })
-  const insert =
-    'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
+  const insert = 'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
   connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
   connection.texts.clear()
-  connection.transaction(() =>
-    runCall(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }),
-  )
+  connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }))
   assert.ok([...connection.texts].some((text) => text.includes("state = 'deferred'")))
   assert.deepEqual(connection.scans(), [])
 })
 
 test('a list of the emails of one app reads no mail of others', async (t) => {
   const connection = await openRecording(t)
-  const states: (EmailState | undefined)[] = [
-    undefined,
-    'queued',
-    'sending',
-    'deferred',
-    'delivered',
-    'failed',
-  ]
+  const states: (EmailState | undefined)[] = [undefined, 'queued', 'sending', 'deferred', 'delivered', 'failed']
   for (const state of states)
     for (const key of [undefined, 'key_x' as KeyId])
       performRead(targetOf(connection), {
@@ -131,9 +120,7 @@ test('a strike, and the look-up for a request, search suppressions and counts', 
     connection.scans().filter((detail) => !detail.startsWith('SCAN suppression')),
     [],
   )
-  const counting = [...connection.texts].filter((text) =>
-    /from (?:suppression|activity) where|into strike/.test(text),
-  )
+  const counting = [...connection.texts].filter((text) => /from (?:suppression|activity) where|into strike/.test(text))
   assert.equal(counting.length, 4, 'of suppressions twice, of the minutes of the app, of strikes')
   for (const text of counting) {
     const plan = connection.connection.prepare(`explain query plan ${text}`).all()

@@ -12,17 +12,7 @@ import { postern } from '../support/cli.ts'
 import { operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { backUp, inStore, newPlace, type Place, present, restoreJson, restoreText } from './restore-place.ts'
-import {
-  claim,
-  day,
-  deferred,
-  delivered,
-  newKey,
-  newSender,
-  request,
-  type Sender,
-  updateApp,
-} from './subject.ts'
+import { claim, day, deferred, delivered, newKey, newSender, request, type Sender, updateApp } from './subject.ts'
 import { bounced, clear, complained, deliver, nameOf, report, suppress } from './suppression-subject.ts'
 
 const newAcme = (place: Place) => inStore(place, (store) => newSender(store, 'acme'))
@@ -307,10 +297,7 @@ test('an email that was tried since keeps its attempts, and only what waits is s
     return [one, two]
   })
   const out = await restoreText(place)
-  assert.match(
-    out,
-    /Of the 2 emails .* 1 ended since, .* The service will send 1 email queued in the backup\. /,
-  )
+  assert.match(out, /Of the 2 emails .* 1 ended since, .* The service will send 1 email queued in the backup\. /)
   await inStore(place, async (store) => {
     assert.equal((await store.summariseQueue()).depth, 1)
     assert.deepEqual(await claim(store), [], 'it is not due yet')
@@ -412,8 +399,5 @@ test('nothing is compared with a database of another key ring, and the restore i
   renameSync(other.path, place.path)
   const ran = await postern(place.env, ['restore', place.backup])
   assert.equal(ran.code, 0, ran.err)
-  assert.match(
-    ran.out,
-    /because the (key ring cannot open the previous database|previous database is another one)/,
-  )
+  assert.match(ran.out, /because the (key ring cannot open the previous database|previous database is another one)/)
 })

@@ -25,11 +25,11 @@ const earlyReads: readonly Call<ReadName>[] = [
     { name: 'findAppBySlug' as const, args: [slug] },
     ...['supabase', 'kratos'].map((system) => ({ name: 'listHookSecrets' as const, args: [slug, system] })),
   ]),
-  ...[hash('key', 0), hash('ses', 0), hash('tok', 0), hash('code', 0), hash('pk', 0), 'none'].flatMap(
-    (value) =>
-      (['findKeyByHash', 'findSession', 'findTokenByHash', 'isSignInCode', 'findPasskey'] as const).map(
-        (name) => ({ name, args: [value] }),
-      ),
+  ...[hash('key', 0), hash('ses', 0), hash('tok', 0), hash('code', 0), hash('pk', 0), 'none'].flatMap((value) =>
+    (['findKeyByHash', 'findSession', 'findTokenByHash', 'isSignInCode', 'findPasskey'] as const).map((name) => ({
+      name,
+      args: [value],
+    })),
   ),
 ]
 
@@ -124,8 +124,7 @@ function checkSource(connection: RecordingConnection): void {
   const texts = [...connection.texts]
   const missing = literals.filter(
     (literal) =>
-      !texts.some((text) => isMadeOf(text, literal)) &&
-      findPart(notRun, literal.parts.join('')) === undefined,
+      !texts.some((text) => isMadeOf(text, literal)) && findPart(notRun, literal.parts.join('')) === undefined,
   )
   assert.deepEqual(
     missing.map(({ file, line, parts }) => `${relative(root, file)}:${line} ${parts.join('…')}`),

@@ -55,9 +55,7 @@ const refusal = (code: RefusedRequest['code']): RefusedRequest => ({
   ...{ requestId: newId('req', nowMs), at: nowMs, app: acme, key: key(), code, issues: [], origin: null },
 })
 /** A flood of both kinds, in one step. */
-const refusals = Array.from({ length: stepMax }, (_, n) =>
-  refusal(n % 2 === 0 ? 'key_rate_limited' : 'invalid_url'),
-)
+const refusals = Array.from({ length: stepMax }, (_, n) => refusal(n % 2 === 0 ? 'key_rate_limited' : 'invalid_url'))
 
 const signing = { app: acme, domain: 'd1.test' }
 const newSigningKey = { algorithm: 'rsa', publicKey: 'public', sealed: 'sealed', selector: 'new' } as const
@@ -105,8 +103,7 @@ export const operatorCases: Cases<ScriptName> = {
   },
   updateKey: {
     renamed: (it) => it.run('updateKey', key(), { name: 'another' }, actor),
-    'a name that is taken': (it) =>
-      assert.equal(it.run('updateKey', key(), { name: 'key 1' }, actor), 'name_taken'),
+    'a name that is taken': (it) => assert.equal(it.run('updateKey', key(), { name: 'key 1' }, actor), 'name_taken'),
   },
   replaceKey: {
     'an own key': (it) => assert.equal(typeof it.run('replaceKey', key(), replacement, actor), 'object'),
@@ -146,8 +143,7 @@ export const operatorCases: Cases<ScriptName> = {
   endSignInCode: { 'of a person': (it) => assert.ok(it.run('endSignInCode', person, actor)) },
   signInByCode: {
     'a code': (it) => assert.ok(it.run('signInByCode', hash('code', 0) as SignInHash, session)),
-    'an unknown code': (it) =>
-      assert.equal(it.run('signInByCode', hash('none', 0) as SignInHash, session), null),
+    'an unknown code': (it) => assert.equal(it.run('signInByCode', hash('none', 0) as SignInHash, session), null),
   },
   signInByPasskey: {
     'a passkey': (it) => assert.ok(it.run('signInByPasskey', hash('pk', 0), 1, session)),
@@ -192,11 +188,7 @@ export const operatorCases: Cases<ScriptName> = {
   removeNode: { 'a process': (it) => it.run('removeNode', idOf('node', 0) as NodeId) },
   recordAction: {
     'of the tenant': (it) =>
-      it.run(
-        'recordAction',
-        { action: 'email.find', app: acme, target: 'x', before: null, after: null },
-        actor,
-      ),
+      it.run('recordAction', { action: 'email.find', app: acme, target: 'x', before: null, after: null }, actor),
   },
   recordFeedback: {
     'a bounce': (it) => {
@@ -230,8 +222,7 @@ export const operatorCases: Cases<ScriptName> = {
       isRemoved(it)
       it.run('setSuppression', { ...recipient, until: nowMs + dayMs }, actor)
     },
-    'for all apps': (it) =>
-      it.run('setSuppression', { ...recipient, app: null, until: nowMs + dayMs }, actor),
+    'for all apps': (it) => it.run('setSuppression', { ...recipient, app: null, until: nowMs + dayMs }, actor),
   },
   removeSuppression: {
     one: (it) => assert.ok(it.run('removeSuppression', idOf('sp', 0) as SuppressionId, actor)),
@@ -244,10 +235,8 @@ export const operatorCases: Cases<ScriptName> = {
     'of all apps': (it) => clearStep(it, { apps: null, reason: 'complaint' }),
   },
   addSigningKey: {
-    'too many': (it) =>
-      assert.equal(it.run('addSigningKey', { ...signing, ...newSigningKey }, actor), 'too_many'),
-    'for a new domain': (it) =>
-      it.run('addSigningKey', { ...newSigningKey, app: acme, domain: 'new.test' }, actor),
+    'too many': (it) => assert.equal(it.run('addSigningKey', { ...signing, ...newSigningKey }, actor), 'too_many'),
+    'for a new domain': (it) => it.run('addSigningKey', { ...newSigningKey, app: acme, domain: 'new.test' }, actor),
   },
   activateSigningKey: {
     pending: (it) => assert.ok(it.run('activateSigningKey', { ...signing, selector: 's11' }, actor)),
@@ -259,12 +248,10 @@ export const operatorCases: Cases<ScriptName> = {
     one: (it) => it.run('resealSigningKey', { ...signing, selector: 's11', sealed: 'sealed' }, 'again'),
   },
   setWebhookSecret: {
-    replaced: (it) =>
-      assert.ok(it.run('setWebhookSecret', { app: acme, sealed: 'x', oldUntil: nowMs + dayMs }, actor)),
+    replaced: (it) => assert.ok(it.run('setWebhookSecret', { app: acme, sealed: 'x', oldUntil: nowMs + dayMs }, actor)),
   },
   resealReceiver: {
-    one: (it) =>
-      it.run('resealReceiver', { app: acme, sealed: 'sealed', old: [] }, { sealed: 'again', old: [] }),
+    one: (it) => it.run('resealReceiver', { app: acme, sealed: 'sealed', old: [] }, { sealed: 'again', old: [] }),
   },
   addWebhookMessage: {
     full: (it) => assert.equal(it.run('addWebhookMessage', message), 'full'),

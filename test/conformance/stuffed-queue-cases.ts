@@ -187,8 +187,7 @@ export const queueCases: Cases<Exclude<MethodName, ScriptName>> = {
     },
   },
   recordOutcome: {
-    'a delivered email': (it) =>
-      it.run('recordOutcome', lease, { kind: 'delivered', reply, relay: 'relay:25' }),
+    'a delivered email': (it) => it.run('recordOutcome', lease, { kind: 'delivered', reply, relay: 'relay:25' }),
     'a deferred email': (it) => it.run('recordOutcome', lease, deferred),
     'a lost lease': (it) => assert.equal(it.run('recordOutcome', { ...lease, fence: 0 }, deferred), false),
   },

@@ -26,8 +26,7 @@ export const nowMs = Date.UTC(2030, 0, 1, 12, 30)
 const pad = (n: number) => String(n).padStart(16, '0')
 
 /** The id of row `n`. Rows of one kind have one time: the one at which the ids of their table are made. */
-export const idOf = (kind: keyof typeof agesMs, n: number): string =>
-  `${idFloor(kind, nowMs - agesMs[kind])}${pad(n)}`
+export const idOf = (kind: keyof typeof agesMs, n: number): string => `${idFloor(kind, nowMs - agesMs[kind])}${pad(n)}`
 
 const agesMs = {
   ...{ app: 40 * dayMs, key: 20 * dayMs, tok: dayMs, pe: 40 * dayMs, ses: hourMs, au: dayMs, sp: dayMs },
@@ -40,8 +39,7 @@ export const person = idOf('pe', 0) as PersonId
 export const settings = { ...testSettings, webhookUrl: 'https://hooks.acme.test/postern' }
 
 /** The id of row `n`, as SQL; `n` may be another expression. */
-const id = (kind: keyof typeof agesMs, n = 'n') =>
-  `'${idFloor(kind, nowMs - agesMs[kind])}' || printf('%016d', ${n})`
+const id = (kind: keyof typeof agesMs, n = 'n') => `'${idFloor(kind, nowMs - agesMs[kind])}' || printf('%016d', ${n})`
 
 const hashOf = (kind: string, n = 'n') => `'${kind}' || printf('%040d', ${n})`
 export const hash = (kind: string, n: number) => `${kind}${String(n).padStart(40, '0')}`
@@ -202,10 +200,7 @@ const stuffings: readonly (readonly [table: string, row: Row, rows?: number])[] 
   ['node', node, nodeRows],
   ['bucket_journal', journal],
   ['rate_bucket', { bucket: 'n + 1', arrival_us: (nowMs + hourMs) * 1000 }],
-  [
-    'idempotency',
-    { request_key: hashOf('idem'), body_hash: `'b'`, email_id: id('em'), created_at: nowMs - hourMs },
-  ],
+  ['idempotency', { request_key: hashOf('idem'), body_hash: `'b'`, email_id: id('em'), created_at: nowMs - hourMs }],
   ['usage_day', { app_id: `'${acme}'`, day: Math.floor(nowMs / dayMs), event: `'accepted ' || n`, count: 1 }],
   ['queue', queued(parts.ready, 'queued')],
   ['queue', queued(parts.deferred, 'deferred', { due_at: nowMs + hourMs, wanted_at: nowMs })],
@@ -231,9 +226,7 @@ export function stuff({ connection }: Connection): void {
   for (const [table, row, rows = stuffedRows] of stuffings) {
     const columns = Object.keys(row).join(', ')
     const values = Object.values(row).map((value) => value ?? 'null')
-    connection.exec(
-      `insert into ${table} (${columns}) select ${values.join(', ')} from numbers where n < ${rows}`,
-    )
+    connection.exec(`insert into ${table} (${columns}) select ${values.join(', ')} from numbers where n < ${rows}`)
   }
   connection.exec('update queue_depth set count = (select count(*) from queue); commit')
   connection.exec('drop table numbers; pragma wal_checkpoint(truncate)')

@@ -29,10 +29,7 @@ export type It = {
   sql(text: string): void
   all(text: string): readonly unknown[]
   move(byMs: number): void
-  run<Name extends MethodName>(
-    name: Name,
-    ...args: Parameters<Method<Name>>
-  ): Awaited<ReturnType<Method<Name>>>
+  run<Name extends MethodName>(name: Name, ...args: Parameters<Method<Name>>): Awaited<ReturnType<Method<Name>>>
 }
 
 /** At least one for each method, by what makes it different. */

@@ -21,26 +21,29 @@ const stateOf = async (store: Store, id: EmailId) => {
 }
 
 const cases: SharedCases = {
-  'an older email that waits is cancelled; its content goes, it is counted, and only the newest is claimed':
-    async ({ store, advance, newSender }) => {
-      const sender = await newSender()
-      const sent = []
-      for (let n = 0; n < 5; n++) {
-        sent.push(await queue(store, sender))
-        advance(supersededAfterMs)
-      }
-      assert.deepEqual(
-        sent.map(({ superseded }) => superseded),
-        [[], ...sent.slice(0, -1).map(({ id }) => [id])],
-      )
-      for (const { id } of sent.slice(0, -1)) assert.equal(await stateOf(store, id), 'cancelled superseded')
-      assert.equal((await store.readQueueGauge()).depth, 1)
-      assert.deepEqual(
-        (await claim(store)).map(({ emailId }) => emailId),
-        [sent[4]?.id],
-      )
-      assert.deepEqual((await store.readUsageToday(null)).get(sender.app.id), { accepted: 5, cancelled: 4 })
-    },
+  'an older email that waits is cancelled; its content goes, it is counted, and only the newest is claimed': async ({
+    store,
+    advance,
+    newSender,
+  }) => {
+    const sender = await newSender()
+    const sent = []
+    for (let n = 0; n < 5; n++) {
+      sent.push(await queue(store, sender))
+      advance(supersededAfterMs)
+    }
+    assert.deepEqual(
+      sent.map(({ superseded }) => superseded),
+      [[], ...sent.slice(0, -1).map(({ id }) => [id])],
+    )
+    for (const { id } of sent.slice(0, -1)) assert.equal(await stateOf(store, id), 'cancelled superseded')
+    assert.equal((await store.readQueueGauge()).depth, 1)
+    assert.deepEqual(
+      (await claim(store)).map(({ emailId }) => emailId),
+      [sent[4]?.id],
+    )
+    assert.deepEqual((await store.readUsageToday(null)).get(sender.app.id), { accepted: 5, cancelled: 4 })
+  },
 
   'emails that have not waited for long stay; the next one supersedes them all': async ({
     store,
@@ -84,10 +87,7 @@ const cases: SharedCases = {
     const { id: bobs } = await queue(store, acme, { to: bob })
     advance(supersededAfterMs)
     const replay = { to: ada, supersedeKey: 'reset', idem: 'once' }
-    const others = [
-      store.enqueue(request(store, acme, replay)),
-      store.enqueue(request(store, acme, { to: ada })),
-    ]
+    const others = [store.enqueue(request(store, acme, replay)), store.enqueue(request(store, acme, { to: ada }))]
     const asked: [Sender, Asked][] = [
       [other, {}],
       [acme, { supersedeKey: 'verify' }],
@@ -116,8 +116,7 @@ const cases: SharedCases = {
     await queue(store, other)
     await queue(store, acme, { to: bob })
     await queue(store, acme, { supersedeKey: 'verify' })
-    for (let n = 0; n < 2; n++)
-      assert.equal((await store.enqueue(request(store, acme, { to: ada }))).kind, 'queued')
+    for (let n = 0; n < 2; n++) assert.equal((await store.enqueue(request(store, acme, { to: ada }))).kind, 'queued')
     assert.equal(await stateOf(store, id), 'queued null')
     assert.equal((await store.readQueueGauge()).depth, 6)
   },
@@ -133,11 +132,7 @@ const cases: SharedCases = {
     assert.ok(last.superseded.includes(id))
   },
 
-  'one that a worker has is never cancelled; one that is deferred is': async ({
-    store,
-    advance,
-    newSender,
-  }) => {
+  'one that a worker has is never cancelled; one that is deferred is': async ({ store, advance, newSender }) => {
     const sender = await newSender()
     const { id } = await queue(store, sender)
     advance(supersededAfterMs)
@@ -161,8 +156,7 @@ const cases: SharedCases = {
     const { id } = await queue(store, sender, { idem: 'once' })
     advance(supersededAfterMs)
     const ask = async (more: Asked) =>
-      (await store.enqueue(request(store, sender, { to: ada, supersedeKey: 'reset', lifeMs: day, ...more })))
-        .kind
+      (await store.enqueue(request(store, sender, { to: ada, supersedeKey: 'reset', lifeMs: day, ...more }))).kind
     const second = await queue(store, sender, { lifeMs: day })
     assert.deepEqual(second.superseded, [id])
     assert.equal(await ask({}), 'recipient_rate_limited')

@@ -109,11 +109,7 @@ export const requests: SharedCases = {
       for (const to of [ada, bob]) assert.equal(await ask(store, sender, { to }), 'queued')
   },
 
-  'the record names the reason that holds now, that of all apps first': async ({
-    store,
-    advance,
-    newSender,
-  }) => {
+  'the record names the reason that holds now, that of all apps first': async ({ store, advance, newSender }) => {
     const sender = await newSender()
     await report(store, (await deliver(store, sender, [ada]))[0], complained)
     const type = 'organisation_invite'
@@ -148,8 +144,7 @@ const fill = async (store: Store, advance: (ms: number) => void, [one, two]: rea
   advance(clockMs)
   const found = await list(store)
   assert.equal(found.length, 6)
-  const letterOf = ({ email }: SuppressionRecord) =>
-    email === null ? 'x' : 'abcdA'.charAt(emails.indexOf(email))
+  const letterOf = ({ email }: SuppressionRecord) => (email === null ? 'x' : 'abcdA'.charAt(emails.indexOf(email)))
   const ids = Object.fromEntries(found.map((each) => [letterOf(each), each.id]))
   return { since, ids }
 }
@@ -264,11 +259,7 @@ export const lists: SharedCases = {
     assert.equal(await store.setSuppression(set, operator), null)
   },
 
-  'maintenance removes a suppression once its strikes are forgotten': async ({
-    store,
-    advance,
-    newSender,
-  }) => {
+  'maintenance removes a suppression once its strikes are forgotten': async ({ store, advance, newSender }) => {
     const sender = await newSender()
     const [first, second] = await deliver(store, sender, [ada, bob])
     await report(store, first, bounced)

@@ -81,11 +81,7 @@ const strikes: SharedCases = {
     await store.strikeRefused({ email: refused as EmailId, destination: 'other', reply: reply.text })
     for (const source of ['mail', 'read'] as const) await report(store, refused, bounced, { source })
     assert.equal((await find(store, bob)).strikes, 1)
-    assert.equal(
-      (await store.findEmail(refused as EmailId))?.trail.length,
-      2,
-      'one line, of the report by mail',
-    )
+    assert.equal((await store.findEmail(refused as EmailId))?.trail.length, 2, 'one line, of the report by mail')
   },
 
   'emails that were under way when one bounced strike no more; later ones do': async ({
@@ -165,11 +161,7 @@ const strikes: SharedCases = {
     for (const to of recipients) assert.equal(await ask(store, sender, { to }), 'queued')
   },
 
-  'a complaint suppresses invitations for a year, and other mail for a day': async ({
-    store,
-    advance,
-    newSender,
-  }) => {
+  'a complaint suppresses invitations for a year, and other mail for a day': async ({ store, advance, newSender }) => {
     const sender = await newSender()
     const [email] = await deliver(store, sender, [ada])
     await report(store, email, complained)
@@ -204,8 +196,7 @@ const strikes: SharedCases = {
     await report(store, byOther, complained)
     await report(store, emails[1], bounced)
     await suppress(store, sender, eve)
-    for (const email of emails)
-      assert.deepEqual(await report(store, email, { kind: 'not_spam' }), { kind: 'none' })
+    for (const email of emails) assert.deepEqual(await report(store, email, { kind: 'not_spam' }), { kind: 'none' })
     const left = (await list(store)).map(({ app, reason }) => [app, reason])
     assert.deepEqual(left, [
       [sender.app.id, 'operator'],
@@ -215,24 +206,26 @@ const strikes: SharedCases = {
     assert.equal(await ask(store, sender, { to: ada }), 'queued')
   },
 
-  'a delivery to the mailbox ends what a bounce of another email began, of this app alone, and no complaint':
-    async ({ store, newSender }) => {
-      const [sender, other] = [await newSender(), await newSender()]
-      const [gone, alive, annoyed] = await deliver(store, sender, [ada, ada, bob])
-      const [byOther] = await deliver(store, other, [ada])
-      for (const email of [gone, byOther]) await report(store, email, bounced)
-      await report(store, annoyed, complained)
-      const left = async () => (await list(store)).map(({ app, reason }) => [app, reason])
-      for (const email of [gone, annoyed])
-        assert.deepEqual(await report(store, email, { kind: 'confirmed' }), { kind: 'none' })
-      assert.equal((await left()).length, 3, 'a server may bounce what it took')
-      await report(store, alive, { kind: 'confirmed' })
-      assert.deepEqual(await left(), [
-        [sender.app.id, 'complaint'],
-        [other.app.id, 'no_mailbox'],
-      ])
-      assert.equal(await ask(store, sender, { to: ada }), 'queued')
-    },
+  'a delivery to the mailbox ends what a bounce of another email began, of this app alone, and no complaint': async ({
+    store,
+    newSender,
+  }) => {
+    const [sender, other] = [await newSender(), await newSender()]
+    const [gone, alive, annoyed] = await deliver(store, sender, [ada, ada, bob])
+    const [byOther] = await deliver(store, other, [ada])
+    for (const email of [gone, byOther]) await report(store, email, bounced)
+    await report(store, annoyed, complained)
+    const left = async () => (await list(store)).map(({ app, reason }) => [app, reason])
+    for (const email of [gone, annoyed])
+      assert.deepEqual(await report(store, email, { kind: 'confirmed' }), { kind: 'none' })
+    assert.equal((await left()).length, 3, 'a server may bounce what it took')
+    await report(store, alive, { kind: 'confirmed' })
+    assert.deepEqual(await left(), [
+      [sender.app.id, 'complaint'],
+      [other.app.id, 'no_mailbox'],
+    ])
+    assert.equal(await ask(store, sender, { to: ada }), 'queued')
+  },
 }
 
 /** Reports bounces, 20 a minute unless given; returns how many had which effect. */

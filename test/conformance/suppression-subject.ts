@@ -71,8 +71,7 @@ export async function deliver(
 ): Promise<EmailId[]> {
   const results = await Promise.all(recipients.map((to) => store.enqueue(request(store, sender, { to }))))
   const claims = await claim(store, recipients.length)
-  for (const isDone of await Promise.all(claims.map((lease) => store.recordOutcome(lease, outcome))))
-    assert.ok(isDone)
+  for (const isDone of await Promise.all(claims.map((lease) => store.recordOutcome(lease, outcome)))) assert.ok(isDone)
   return results.map((result) => {
     assert.ok(result.kind === 'queued')
     return result.emailId
@@ -95,10 +94,7 @@ export async function report(
   return result.strike
 }
 
-export const list = async (
-  store: Store,
-  query: Partial<SuppressionQuery> = {},
-): Promise<SuppressionRecord[]> => [
+export const list = async (store: Store, query: Partial<SuppressionQuery> = {}): Promise<SuppressionRecord[]> => [
   ...(await store.listSuppressions({ apps: null, limit: 1000, ...query })).items,
 ]
 

@@ -1,12 +1,6 @@
 /** Conformance: webhooks, from the event to the end of the last try. */
 import assert from 'node:assert/strict'
-import {
-  keepDays,
-  scanEveryMs,
-  waitingWebhooksMax,
-  webhookDays,
-  webhookLeaseMs,
-} from '../../src/domain/bounds.ts'
+import { keepDays, scanEveryMs, waitingWebhooksMax, webhookDays, webhookLeaseMs } from '../../src/domain/bounds.ts'
 import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import {
@@ -50,10 +44,7 @@ const failed = (app: AppId, email = newId('em', Date.now())): NewWebhookMessage 
 const dueApps = async (store: Store) => (await store.listDueWebhooks()).map(({ app }) => app)
 
 export function webhooks(it: It): void {
-  it('a bounce and a complaint leave a message, once, with the sealed recipient', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('a bounce and a complaint leave a message, once, with the sealed recipient', async (_t, { store, advance }) => {
     const { app, ...sender } = await newReceiver(store, 'acme')
     const to = 'ada@example.com' as EmailAddress
     const [one, two] = (await deliver(store, { app, ...sender }, [to, 'bob@example.com'])) as EmailId[]
@@ -103,10 +94,7 @@ export function webhooks(it: It): void {
     assert.deepEqual((await store.listDueWebhooks())[0]?.url, null, 'an address that was removed')
   })
 
-  it('a claim leases the oldest that are due, for a while; only its own end counts', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('a claim leases the oldest that are due, for a while; only its own end counts', async (_t, { store, advance }) => {
     const { app } = await newReceiver(store, 'acme')
     const emails: EmailId[] = []
     for (let n = 0; n < 3; n++) {
@@ -144,10 +132,7 @@ export function webhooks(it: It): void {
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
   })
 
-  it('the record says since when a receiver fails, and forgets it with a success', async (_t, {
-    store,
-    advance,
-  }) => {
+  it('the record says since when a receiver fails, and forgets it with a success', async (_t, { store, advance }) => {
     const { app } = await newReceiver(store, 'acme')
     const end = async (isTaken: boolean, result: string) => {
       await store.addWebhookMessage(failed(app.id))

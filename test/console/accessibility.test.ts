@@ -48,9 +48,7 @@ async function checkPages(
   scope: Scope,
   at: string,
   pages: readonly string[],
-  prepare: (
-    context: Awaited<ReturnType<Awaited<ReturnType<typeof openBrowser>>['newContext']>>,
-  ) => Promise<void>,
+  prepare: (context: Awaited<ReturnType<Awaited<ReturnType<typeof openBrowser>>['newContext']>>) => Promise<void>,
 ) {
   const browser = await openBrowser(scope)
   for (const [colorScheme, width] of sizes) {

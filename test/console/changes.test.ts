@@ -81,11 +81,7 @@ test('a reload of the answer with a replaced key makes no other key', async () =
   assert.match(await reloaded.text(), /This form was already submitted/)
   assert.equal((await store.listKeys(sender.app.id)).length, 2)
   const anew = formOf(await (await first.get(`/apps/reloaded/keys?replace=${sender.keyId}`)).text(), path)
-  assert.equal(
-    (await first.post(path, { ...anew, grace: '0' })).status,
-    201,
-    'a form that was opened anew does',
-  )
+  assert.equal((await first.post(path, { ...anew, grace: '0' })).status, 201, 'a form that was opened anew does')
 })
 
 test('a reload of the answer with a new link makes no other link', async () => {
@@ -196,9 +192,7 @@ test('the owner of a large network keeps nobody from signing in', async () => {
 test('ceremonies of a person are charged, and passkeys are bounded', async () => {
   const signed = await signIn(service)
   const visitor = newVisitor(service, signed)
-  const answers = await Promise.all(
-    Array.from({ length: 40 }, () => visitor.post('/account/passkeys/options')),
-  )
+  const answers = await Promise.all(Array.from({ length: 40 }, () => visitor.post('/account/passkeys/options')))
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200, 429]))
   const person = signed.person as Parameters<typeof store.removePasskey>[0]
   const add = (n: number) =>
@@ -211,10 +205,7 @@ test('ceremonies of a person are charged, and passkeys are bounded', async () =>
 test('a person sees and removes own passkeys alone', async () => {
   const [one, two] = [await signIn(service), await signIn(service)]
   const add = (id: string, { person }: typeof one) =>
-    store.addPasskey(
-      { id, person: person as PersonId, publicKey: 'k', counter: 0, name: `name-${id}` },
-      operator,
-    )
+    store.addPasskey({ id, person: person as PersonId, publicKey: 'k', counter: 0, name: `name-${id}` }, operator)
   assert.ok((await add('own-a', one)) && (await add('own-b', one)) && (await add('other', two)))
   const visitor = newVisitor(service, one)
   const remove = (passkey: string) => visitor.post('/account/passkeys/remove', { passkey })
@@ -273,26 +264,16 @@ test('the audit shows up to four values of a change at once, and folds more', as
   const visitor = newVisitor(service, await signIn(service))
   const app = await newSender(service, `audited${Date.now()}`)
   const { limits } = app.app.settings
-  await store.updateApp(
-    app.app.id,
-    { settings: { ...app.app.settings, limits: { ...limits, daily: 7 } } },
-    operator,
-  )
+  await store.updateApp(app.app.id, { settings: { ...app.app.settings, limits: { ...limits, daily: 7 } } }, operator)
   await store.updateApp(app.app.id, { status: 'disabled' }, operator)
   await store.updateApp(app.app.id, { settings: { ...app.app.settings, name: 'Renamed' } }, operator)
   const text = await (await visitor.get(`/audit?app=${app.app.slug}`)).text()
   const entryOf = (done: string) => text.split('<li><time').find((entry) => entry.includes(done)) ?? ''
   assert.match(entryOf('created the app'), /<details><summary>\d+ values/)
-  assert.match(
-    entryOf('<ins>Renamed</ins>'),
-    new RegExp(`<del>${app.app.settings.name}</del> → <ins>Renamed</ins>`),
-  )
+  assert.match(entryOf('<ins>Renamed</ins>'), new RegExp(`<del>${app.app.settings.name}</del> → <ins>Renamed</ins>`))
   assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
   const changed = entryOf('changed Emails a day (UTC) of')
-  assert.match(
-    changed,
-    /changed Emails a day \(UTC\) of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/,
-  )
+  assert.match(changed, /changed Emails a day \(UTC\) of .*\n<ul class="diff"><li><del>[\d,]+<\/del> → <ins>7<\/ins>/)
   assert.doesNotMatch(changed, /per hour|per minute/, 'values that stay are not listed')
 })
 
@@ -318,16 +299,8 @@ test('a daily limit that today has used up already is saved when it is sent agai
   assert.equal(await dailyOf(), testSettings.limits.daily)
   const again = formOf(html, path)
   assert.equal(again.confirmed, '2')
-  assert.equal(
-    (await third.post(path, { ...again, daily: '1' })).status,
-    400,
-    'another limit is asked for anew',
-  )
-  assert.equal(
-    (await third.post(path, { ...again, confirmed: '2 ', daily: '2' })).status,
-    303,
-    'as it was typed',
-  )
+  assert.equal((await third.post(path, { ...again, daily: '1' })).status, 400, 'another limit is asked for anew')
+  assert.equal((await third.post(path, { ...again, confirmed: '2 ', daily: '2' })).status, 303, 'as it was typed')
   assert.equal(await dailyOf(), 2)
   const fresh = formOf(await (await third.get(path)).text(), path)
   assert.equal((await third.post(path, { ...fresh, daily: '3' })).status, 303, 'a limit that is not used up')
@@ -363,8 +336,7 @@ test('codes are shown and ignored by the button on the page of links, and previe
     assert.deepEqual([allowCodes, allowLocalhost], [wanted, false])
   }
   assert.match(await (await third.get(audit)).text(), /changed One-time codes of/)
-  const look = async (code: string) =>
-    (await third.get(`/apps/coded/look?type=magic_link&code=${code}`)).text()
+  const look = async (code: string) => (await third.get(`/apps/coded/look?type=magic_link&code=${code}`)).text()
   assert.doesNotMatch(await look(''), /246813/)
   assert.match(await look('first'), /246813[\s\S]*Open /)
   assert.equal(formOf(await look('first'), '/apps/coded/test-email').code, 'first')
@@ -414,8 +386,7 @@ test('the search finds an email by its id as pages shorten it', async () => {
 })
 
 test('a setting that is invalid while it is typed leaves the preview as it was saved', async () => {
-  const frame = async (query: string) =>
-    (await third.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
+  const frame = async (query: string) => (await third.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
   assert.equal(await frame('logoUrl=http%3A%2F%2Fplain.example%2Flogo.png'), await frame(''))
   assert.equal(await frame('in=de&accentColour=blue'), await frame('in=de'))
   assert.match(await frame('logoUrl=https%3A%2F%2Fcdn.example%2Flogo.png'), /cdn\.example/)

@@ -19,8 +19,7 @@ function isAbout(ms: number | null | undefined, expectedMs: number): void {
 
 test('retrying all is offered above lists that have deferred emails, to those who may', async () => {
   const reader = newVisitor(service, await signIn(service, 'reader'))
-  const offers = async (path: string, visitor = admin) =>
-    / deferred…<\/a>/.test(await (await visitor.get(path)).text())
+  const offers = async (path: string, visitor = admin) => / deferred…<\/a>/.test(await (await visitor.get(path)).text())
   // On a slow machine the next attempt may be due, and for a moment none is deferred.
   for (const path of ['/emails', '/emails?state=deferred&app=acme']) await eventually(() => offers(path))
   assert.equal(await offers('/emails?state=failed'), false)
@@ -36,8 +35,7 @@ test('disabling a person shows what the person made, and ends what the form name
   await remover.post('/settings/tokens', { name: 'of the remover', role: 'reader' })
   for (const name of ['leaves a key', 'leaked']) await own.post('/apps/acme/keys', { name })
   const tokenOf = async (name: string) => (await store.listTokens()).find((token) => token.name === name)
-  const keyOf = async (name: string) =>
-    (await store.listKeys(service.app.id)).find((key) => key.name === name)
+  const keyOf = async (name: string) => (await store.listKeys(service.app.id)).find((key) => key.name === name)
   const gone = await tokenOf('gone')
   await remover.post(`/settings/tokens/${gone?.id}/revoke`)
   const path = `/settings/people/${leaver.person}`
@@ -54,9 +52,7 @@ test('disabling a person shows what the person made, and ends what the form name
   assert.equal((await remover.post(path, { disabled: 'yes', ...fields })).status, 303)
   const ended = [
     ...(await store.listTokens()).filter(({ revokedAt }) => revokedAt !== null).map(({ name }) => name),
-    ...(await store.listKeys(service.app.id))
-      .filter(({ revokedAt }) => revokedAt !== null)
-      .map(({ name }) => name),
+    ...(await store.listKeys(service.app.id)).filter(({ revokedAt }) => revokedAt !== null).map(({ name }) => name),
   ]
   assert.deepEqual(ended.sort(), ['gone', 'leaked', 'leaves a token'], 'nothing that somebody else made')
   assert.deepEqual((await tokenOf('leaves another'))?.apps, [service.app.id], 'the apps that were chosen')
@@ -75,10 +71,7 @@ test('a key that is replaced works for as long as was chosen', async () => {
       await textOf(`/apps/replaced-${n}/keys?replace=${keyId}`),
       `/apps/replaced-${n}/keys/${keyId}/replace`,
     )
-    assert.equal(
-      (await admin.post(`/apps/replaced-${n}/keys/${keyId}/replace`, { ...form, grace })).status,
-      201,
-    )
+    assert.equal((await admin.post(`/apps/replaced-${n}/keys/${keyId}/replace`, { ...form, grace })).status, 201)
     const old = (await store.listKeys(app.id)).find(({ id }) => id === keyId)
     isAbout(old?.expiresAt, store.now() + lastsMs)
   }
@@ -86,10 +79,7 @@ test('a key that is replaced works for as long as was chosen', async () => {
 
 test('a token lives as long as was chosen', async () => {
   for (const days of ['7', '365']) {
-    assert.equal(
-      (await admin.post('/settings/tokens', { name: `for ${days}`, role: 'reader', days })).status,
-      200,
-    )
+    assert.equal((await admin.post('/settings/tokens', { name: `for ${days}`, role: 'reader', days })).status, 200)
     const made = (await store.listTokens()).find(({ name }) => name === `for ${days}`)
     isAbout(made?.expiresAt, store.now() + Number(days) * dayMs)
   }
@@ -109,10 +99,7 @@ test('a recipient is suppressed for as long as was chosen', async () => {
 
 test('an app gets the short name that was typed, which never changes', async () => {
   const form = { name: 'Typed', from: 'auth@typed.example', allowedUrls: '', slug: 'other' }
-  assert.equal(
-    (await admin.post('/new-app', form)).headers.get('location'),
-    '/apps/other/keys?done=app_created',
-  )
+  assert.equal((await admin.post('/new-app', form)).headers.get('location'), '/apps/other/keys?done=app_created')
   assert.equal((await store.findApp('other'))?.settings.name, 'Typed')
   assert.equal(await store.findApp('typed'), null)
 })
@@ -120,11 +107,7 @@ test('an app gets the short name that was typed, which never changes', async () 
 test('an address leads to no other site, however many slashes it has', async () => {
   for (const path of ['//a//evil.test/', '/a//evil.test//', '//evil.test/', '/apps//']) {
     const location = (await admin.get(path)).headers.get('location') ?? '/'
-    assert.equal(
-      new URL(location, service.urls.console).origin,
-      new URL(service.urls.console ?? '').origin,
-      path,
-    )
+    assert.equal(new URL(location, service.urls.console).origin, new URL(service.urls.console ?? '').origin, path)
   }
 })
 

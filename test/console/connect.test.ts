@@ -43,11 +43,7 @@ for (const name of hookNames)
     await hands.press(isGiven ? 'Keep the secret' : 'Make a secret')
     const secret = isGiven ? given : String(await page.textContent('.new-secret code'))
     await page.goto(`${at}/apps/${slug}/connect/${name}`)
-    assert.doesNotMatch(
-      String(await page.content()),
-      /psh_\w{49}|whsec_[A-Za-z0-9+/]{32}|S8bZ1kQ0/,
-      'shown once',
-    )
+    assert.doesNotMatch(String(await page.content()), /psh_\w{49}|whsec_[A-Za-z0-9+/]{32}|S8bZ1kQ0/, 'shown once')
     await hands.type('Page of the app', 'https://elsewhere.test/code')
     await hands.press('Save')
     assert.match(String(await page.textContent('.problem')), /not allowed|differs|allow/)
@@ -65,8 +61,7 @@ for (const name of hookNames)
     assert.equal(await answer.text(), '{}')
     const to = /[\w.+-]+@example\.com/.exec(body)?.[0] ?? ''
     await eventually(
-      async () =>
-        (await fetch(`${service.urls.inbox}/api/inbox/latest?app=${slug}&to=${encodeURIComponent(to)}`)).ok,
+      async () => (await fetch(`${service.urls.inbox}/api/inbox/latest?app=${slug}&to=${encodeURIComponent(to)}`)).ok,
     )
     await page.goto(`${at}/apps/${slug}/connect`)
     await eventually(async () => {

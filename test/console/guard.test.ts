@@ -98,11 +98,7 @@ test('a request that may change something comes from the console itself, or is r
     assert.equal(status, allowed ? 404 : 403, JSON.stringify(headers))
   }
   for (const path of [...changes, '/sign-in', '/sign-out', '/account/passkeys', '/sign-in/passkey'])
-    assert.equal(
-      await statusWith('POST', path, { host: base.host, 'sec-fetch-site': 'cross-site' }),
-      403,
-      path,
-    )
+    assert.equal(await statusWith('POST', path, { host: base.host, 'sec-fetch-site': 'cross-site' }), 403, path)
 })
 
 test('reading changes nothing: every page twice leaves apps, keys, people and the audit as they were', async () => {
@@ -241,8 +237,7 @@ test('a session ends: by signing out, by an admin, when its person is disabled, 
 test('all other sessions can be ended where there is another one', async (t) => {
   const other = await startTestService(t, { isDev: false, roles: new Set(['console', 'api']) })
   const visitor = newVisitor(other, await signIn(other))
-  const offersIt = async () =>
-    (await (await visitor.get('/settings/sessions')).text()).includes('End all others')
+  const offersIt = async () => (await (await visitor.get('/settings/sessions')).text()).includes('End all others')
   assert.equal(await offersIt(), false)
   await signIn(other)
   assert.equal(await offersIt(), true)
@@ -279,10 +274,7 @@ test('a member of one app sees nothing of others: they are answered like apps th
     assert.match(page, /<h1>/, path)
   }
   assert.equal((await member.post('/apps/shop/keys', { name: 'mine' })).status, 404)
-  assert.equal(
-    (await member.post('/apps/acme/settings', { name: 'Other', 'from-address': 'x@evil.test' })).status,
-    403,
-  )
+  assert.equal((await member.post('/apps/acme/settings', { name: 'Other', 'from-address': 'x@evil.test' })).status, 403)
   for (const path of ['/settings/people', '/settings/tokens', '/settings/sessions'])
     assert.equal((await member.get(path)).status, 403, path)
 })
@@ -292,21 +284,14 @@ test('a role sees only what it may change', async () => {
     const visitor = newVisitor(service, await signIn(service, role))
     const keys = await (await visitor.get('/apps/acme/keys')).text()
     assert.equal(keys.includes('Create a key'), role !== 'reader', role)
-    assert.equal(
-      (await visitor.post('/apps/acme/keys', { name: `of ${role}` })).status,
-      role === 'reader' ? 403 : 201,
-    )
+    assert.equal((await visitor.post('/apps/acme/keys', { name: `of ${role}` })).status, role === 'reader' ? 403 : 201)
     assert.equal(
       (await visitor.post('/new-app', { name: 'New', from: 'a@new.test' })).status,
       role === 'admin' ? 303 : 403,
     )
     assert.equal((await (await visitor.get('/settings')).text()).includes('People'), role === 'admin')
     if (role === 'admin')
-      await store.updateApp(
-        (await store.findApp('new'))?.id ?? service.app.id,
-        { status: 'disabled' },
-        operator,
-      )
+      await store.updateApp((await store.findApp('new'))?.id ?? service.app.id, { status: 'disabled' }, operator)
   }
 })
 
@@ -357,9 +342,7 @@ test('codes that are tried again and again keep nobody out', async () => {
 
 test('one person takes neither all requests nor all searches nor all streams', async () => {
   const visitor = newVisitor(service, await signIn(service, 'reader'))
-  const statuses = await Promise.all(
-    Array.from({ length: 40 }, async () => (await visitor.get('/apps')).status),
-  )
+  const statuses = await Promise.all(Array.from({ length: 40 }, async () => (await visitor.get('/apps')).status))
   assert.ok(statuses.includes(429) && statuses.includes(200), statuses.join(' '))
   const searcher = newVisitor(service, await signIn(service, 'reader'))
   await eventually(async () => {
@@ -445,10 +428,7 @@ test('while the store does not answer, a page says so and its log line says why'
   const visitor = newVisitor(dev, null)
   const answer = await visitor.get('/apps?x=1')
   assert.equal(answer.status, 503)
-  assert.match(
-    await answer.text(),
-    /The database does not answer.*Nothing was changed.*href="\/apps\?x=1">Try again/s,
-  )
+  assert.match(await answer.text(), /The database does not answer.*Nothing was changed.*href="\/apps\?x=1">Try again/s)
   const sent = await visitor.post('/apps/acme/settings', { name: 'A "new" name' })
   assert.equal(sent.status, 503)
   const page = await sent.text()

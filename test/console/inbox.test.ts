@@ -37,15 +37,10 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
   await page.goto(`${inbox}/inbox`)
   assert.match(await page.textContent('main').then(String), /No email yet/)
-  await service.post(
-    validBody({ to: 'browser@example.com', url: 'http://localhost:9/auth?token=from-the-inbox' }),
-  )
+  await service.post(validBody({ to: 'browser@example.com', url: 'http://localhost:9/auth?token=from-the-inbox' }))
   await page.click('text=browser@example.com')
   assert.equal(await page.textContent('.mail h2'), 'Sign in to Acme')
-  assert.equal(
-    await page.getAttribute('.mail a.link', 'href'),
-    'http://localhost:9/auth?token=from-the-inbox',
-  )
+  assert.equal(await page.getAttribute('.mail a.link', 'href'), 'http://localhost:9/auth?token=from-the-inbox')
   assert.match(String(await page.textContent('dl')), /in 1[45] min/)
   const frame = page.frameLocator('iframe')
   assert.equal(
@@ -63,9 +58,7 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
     assert.match(String(await page.textContent('pre')), expected)
   }
   assert.match(String(await page.textContent('dl')), /captured/)
-  const overflow = await page.evaluate(
-    'document.documentElement.scrollWidth > document.documentElement.clientWidth',
-  )
+  const overflow = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')
   assert.equal(overflow, false, 'nothing is wider than a phone')
   assert.deepEqual(faults, [])
 })
@@ -207,11 +200,7 @@ test('a wait ends with the email that fits, whether it is there, comes later or 
   const { status, body } = await Promise.race([later, nobody])
   assert.deepEqual([status, body.type, body.code], [200, 'password_reset', null], 'this app shows no codes')
   const first = await ask('/wait', { to })
-  assert.deepEqual(
-    [first.status, first.body.seq],
-    [200, 1],
-    'what is there is given at once, the oldest first',
-  )
+  assert.deepEqual([first.status, first.body.seq], [200, 1], 'what is there is given at once, the oldest first')
   await post({ to, code: '246813' })
   const next = await ask('/wait', { to, after: String(body.seq) })
   assert.equal(next.body.code, '246813')
@@ -330,10 +319,8 @@ test('the last refused requests of all apps are shown, however many apps there a
   const dev = await startTestService(t)
   const senders = []
   for (let n = 0; n < 7; n++) senders.push(await newSender(dev, `many-${n}`))
-  for (const { key } of senders)
-    await dev.post(validBody({ to: 'not an address' }), { authorization: `Bearer ${key}` })
-  for (const { app } of senders)
-    await eventually(async () => (await dev.store.listRefusals(app.id)).length === 1)
+  for (const { key } of senders) await dev.post(validBody({ to: 'not an address' }), { authorization: `Bearer ${key}` })
+  for (const { app } of senders) await eventually(async () => (await dev.store.listRefusals(app.id)).length === 1)
   const page = await (await fetch(`${dev.urls.inbox}/inbox`)).text()
   const shown = [...page.matchAll(/many-(\d) ·/g)].map(([, n]) => Number(n))
   assert.equal(shown.length, 5)

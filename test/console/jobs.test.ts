@@ -20,10 +20,7 @@ async function newPage(scope: Scope, { javaScriptEnabled }: { javaScriptEnabled:
   const page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(error.message))
-  page.on(
-    'console',
-    (message) => void (message.type() === 'error' && faults.push(`${page.url()}: ${message.text()}`)),
-  )
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(`${page.url()}: ${message.text()}`)))
   return { context, page, faults, hands: newHands(page) }
 }
 
@@ -59,17 +56,11 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.type(search, 'nobody@example.com')
     await hands.press('Search')
     await hands.press('Open the email')
-    assert.match(
-      await text(page),
-      /Not sent: the relay .* refused it: the mailbox does not exist \(550 5\.1\.1/,
-    )
+    assert.match(await text(page), /Not sent: the relay .* refused it: the mailbox does not exist \(550 5\.1\.1/)
     // "She gets no mail": the search says why, and one button changes it.
     await hands.type(search, 'nobody@example.com')
     await hands.press('Search')
-    assert.match(
-      await text(page),
-      /Mail of acme to this recipient is suppressed \(no such mailbox\), until 20/,
-    )
+    assert.match(await text(page), /Mail of acme to this recipient is suppressed \(no such mailbox\), until 20/)
     await hands.press('Send mail again')
     assert.match(await text(page), /Mail to the recipient is sent again/)
     assert.match(page.url(), /\/emails\?recipient=rc_[\w-]+&done=suppression_removed$/)
@@ -93,9 +84,7 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.press('Suppress')
     assert.match(await text(page), /The recipient is suppressed/)
     assert.deepEqual(
-      (await page.locator('tbody tr').allTextContents()).map(
-        (row) => /acme|gmail|operator|mailbox/.exec(row)?.[0],
-      ),
+      (await page.locator('tbody tr').allTextContents()).map((row) => /acme|gmail|operator|mailbox/.exec(row)?.[0]),
       ['acme', 'acme'],
     )
     assert.equal(await page.getByText('all apps').count(), 0, 'which is an admin’s')
@@ -163,9 +152,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await text(page), /It would be sent\..*unchanged/s)
     await hands.press('Remove…')
     await hands.press('Remove it')
-    assert.deepEqual((await service.store.findApp('blue-team'))?.settings.allowedUrls, [
-      'https://blue.test/login/',
-    ])
+    assert.deepEqual((await service.store.findApp('blue-team'))?.settings.allowedUrls, ['https://blue.test/login/'])
 
     await hands.press('Look')
     await hands.type('Button colour', '#0f766e')
@@ -214,13 +201,11 @@ for (const javaScriptEnabled of [true, false]) {
     const [one, two] = [await service.find('later1@example.com'), await service.find('later2@example.com')]
     await page.goto(`${at}/emails/${one}`)
     assert.match(await text(page), /451 4\.7\.1 Greylisted/)
-    const before =
-      (await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ?? 0
+    const before = (await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ?? 0
     await hands.press('Retry now')
     await eventually(
       async () =>
-        ((await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ??
-          0) > before,
+        ((await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ?? 0) > before,
     )
     await eventually(async () => {
       await page.goto(`${at}/emails/${two}`)
@@ -230,9 +215,7 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.press('Cancel the email')
     assert.match(await text(page), /an operator cancelled it/)
     await page.goto(`${at}/emails`)
-    await hands.press(
-      (await page.getByRole('link', { name: /^Retry [\d,]+ deferred…$/ }).textContent()) ?? '',
-    )
+    await hands.press((await page.getByRole('link', { name: /^Retry [\d,]+ deferred…$/ }).textContent()) ?? '')
     await hands.press('Retry all now')
     assert.match(await text(page), /All deferred emails are due now/)
     await page.goto(`${at}/audit?group=emails`)

@@ -45,9 +45,7 @@ function findFaults(direction: string): string[] {
   const findBackground = (element: Element): string => {
     const { backgroundColor } = getComputedStyle(element)
     const isOpaque = readColour(backgroundColor)[3] !== 0
-    return isOpaque || element.parentElement === null
-      ? backgroundColor
-      : findBackground(element.parentElement)
+    return isOpaque || element.parentElement === null ? backgroundColor : findBackground(element.parentElement)
   }
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
@@ -191,11 +189,7 @@ test('a preview and a test email are in the language that is chosen, and else in
     redirect: 'manual',
   })
   assert.match(saved.headers.get('location') ?? '', /type=password_reset&in=ja/)
-  assert.equal(
-    (await service.store.findApp('acme'))?.settings.locale,
-    'fr',
-    'the language of a preview is not saved',
-  )
+  assert.equal((await service.store.findApp('acme'))?.settings.locale, 'fr', 'the language of a preview is not saved')
   for (const [to, locale, language] of [
     ['ar@example.com', 'ar', 'ar'],
     ['app@example.com', '', 'fr'],

@@ -34,9 +34,7 @@ test('a relay that stops appears on an open overview and goes again; typing and 
   await page.goto(at)
   await page.waitForSelector('#live >> text=Live')
   assert.match(String(await page.textContent('#attention')), /Sending normally/)
-  const refresh = page.waitForRequest(
-    (request) => request.url() === `${at}/` && request.resourceType() === 'fetch',
-  )
+  const refresh = page.waitForRequest((request) => request.url() === `${at}/` && request.resourceType() === 'fetch')
   await page.fill('#find', 'half an addr')
   await page.click('#charts summary >> nth=0')
   proxy.cut()
@@ -58,11 +56,7 @@ test('an open page of an email follows its attempts', { skip }, async (t) => {
   const attempts = () => page.locator('.timeline .deferred').count()
   const before = await attempts()
   await eventually(async () => (await attempts()) > before)
-  assert.equal(
-    await page.evaluate('performance.getEntriesByType("navigation").length'),
-    1,
-    'without a reload',
-  )
+  assert.equal(await page.evaluate('performance.getEntriesByType("navigation").length'), 1, 'without a reload')
 })
 
 test('a list leaves the row alone that somebody has reached, and goes on when it is left', {

@@ -5,14 +5,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-k
 import { noReply } from '../../src/domain/delivery/reply.ts'
 import type { AppId, EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
-import {
-  consoleAt,
-  newVisitor,
-  signIn,
-  signInMany,
-  startBusyConsole,
-  useSession,
-} from '../support/console.ts'
+import { consoleAt, newVisitor, signIn, signInMany, startBusyConsole, useSession } from '../support/console.ts'
 import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -165,10 +158,7 @@ test('the audit names the key that was revoked, and the person whose session was
 })
 
 test('somebody who has never signed in is invited; without an app, the form asks for one', async () => {
-  const person = await service.store.createPerson(
-    { name: 'Lukas Berg', role: 'reader', apps: null },
-    operator,
-  )
+  const person = await service.store.createPerson({ name: 'Lukas Berg', role: 'reader', apps: null }, operator)
   assert.ok(typeof person === 'object')
   assert.match(await read('/settings/people'), /Lukas Berg reader the whole service invited/)
   assert.match(await read(`/settings/people/${person.id}`), /Disabling signs Lukas Berg out everywhere/)
@@ -217,8 +207,7 @@ test('a row of the list of emails leads to its email, also on a phone', {
 
 test('refusals are said in words', async () => {
   const { requestId, issues } =
-    (await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed') ??
-    assert.fail()
+    (await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed') ?? assert.fail()
   assert.deepEqual(issues, ['url host_differs'])
   assert.match(await read('/apps/acme'), /the app does not allow this host/)
   assert.match(await read(`/refusals/${requestId}`), /the app does not allow this host url host_differs/)
@@ -250,11 +239,7 @@ test('people of one app see its mail alone, on the overview and in trouble', asy
   assert.doesNotMatch(theirs, /unused/)
   assert.match(await read('/'), /used-up has used all/)
   assert.match(await read('/apps/used-up'), /used-up has used all/)
-  assert.doesNotMatch(
-    await read('/apps/unused'),
-    /used-up/,
-    'the trouble of one app is not on the page of another',
-  )
+  assert.doesNotMatch(await read('/apps/unused'), /used-up/, 'the trouble of one app is not on the page of another')
 })
 
 test('only an admin of the whole service is offered a new app', async () => {

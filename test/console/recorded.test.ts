@@ -53,8 +53,7 @@ function settle(text: string): string {
 
 /** The first page whole, and of the others what is their own. */
 function describePage(path: string, status: number, html: string): string {
-  const main =
-    path === '/' || path === '/inbox' ? html : html.slice(html.indexOf('<main'), html.indexOf('</main>'))
+  const main = path === '/' || path === '/inbox' ? html : html.slice(html.indexOf('<main'), html.indexOf('</main>'))
   return `# ${path} ${status}\n\n${readPage(main)}\n`
 }
 
@@ -154,15 +153,7 @@ test('every command says what was recorded', async () => {
       'activity --json',
       'feedback status',
     ],
-    ...[
-      'app list',
-      'app show acme',
-      'key list acme',
-      'token list',
-      'person list',
-      'audit',
-      'audit --app acme',
-    ],
+    ...['app list', 'app show acme', 'key list acme', 'token list', 'person list', 'audit', 'audit --app acme'],
     ...['email list', 'email list --app shop', 'email list --state failed', 'refusal list acme'],
     ...emails.map((id) => `email show ${id}`),
     `refusal show ${refusal?.requestId}`,

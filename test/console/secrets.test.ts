@@ -52,24 +52,10 @@ test('no page, stream, log or metric shows a recipient, a link, a name or a secr
   }
   await visitor.post('/apps/acme/links/test', { url: 'https://app.acme.test/x?token=mark-tested' })
   await visitor.post('/apps/acme/test-email', { to: 'mark-tested@example.com' })
-  const secrets = [
-    ...made,
-    code,
-    ...signed.map(({ secret }) => secret),
-    /pss_\w+/.exec(cookie)?.[0] ?? '',
-    service.key,
-  ]
+  const secrets = [...made, code, ...signed.map(({ secret }) => secret), /pss_\w+/.exec(cookie)?.[0] ?? '', service.key]
   const found = await service.find('mark-recipient@example.com')
-  const pages = [
-    ...(await consolePages(service)),
-    `/emails/${found}`,
-    '/sign-in',
-    '/nope',
-    '/emails/em_nothing',
-  ]
-  const texts = await Promise.all(
-    pages.map(async (path) => `${path}\n${await (await visitor.get(path)).text()}`),
-  )
+  const pages = [...(await consolePages(service)), `/emails/${found}`, '/sign-in', '/nope', '/emails/em_nothing']
+  const texts = await Promise.all(pages.map(async (path) => `${path}\n${await (await visitor.get(path)).text()}`))
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
   for (const text of [...texts, ...service.log, metrics]) {
     assert.doesNotMatch(text, /mark-/, text.slice(0, 80))

@@ -120,10 +120,7 @@ test('a passkey is refused without verification of its user, from a replayed ans
   await page.waitForSelector('#passkey .fault:not(:empty)')
   await verify(true)
   const answers: string[] = []
-  page.on(
-    'request',
-    (request) => request.url().includes('/sign-in/passkey?') && answers.push(request.postData() ?? ''),
-  )
+  page.on('request', (request) => request.url().includes('/sign-in/passkey?') && answers.push(request.postData() ?? ''))
   await page.click('text=Use a passkey')
   await page.waitForURL(`${at}/`)
   const replay = await fetch(`${service.urls.console}/sign-in/passkey`, {
@@ -155,10 +152,7 @@ function cbor(value: unknown): Buffer {
   if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value])
   if (Array.isArray(value)) return Buffer.concat([head(4, value.length), ...value.map(cbor)])
   const entries = Object.entries(value as object)
-  return Buffer.concat([
-    head(5, entries.length),
-    ...entries.flatMap(([name, each]) => [cbor(name), cbor(each)]),
-  ])
+  return Buffer.concat([head(5, entries.length), ...entries.flatMap(([name, each]) => [cbor(name), cbor(each)])])
 }
 
 test('an attestation with certificates is refused before the library looks at it, and fetches what they name', async (t) => {
@@ -237,8 +231,7 @@ async function startWithProvider(scope: Scope) {
   const { issuer } = provider
   const oidc = { issuer, clientId: client.id, clientSecret: client.secret, claim: 'groups', groups }
   const service = await startTestService(scope, { isDev: false, roles, oidc, consolePort: port })
-  const people = async () =>
-    (await service.store.listPeople()).map(({ name, role, apps }) => ({ name, role, apps }))
+  const people = async () => (await service.store.listPeople()).map(({ name, role, apps }) => ({ name, role, apps }))
   return { service, people, start: `${at}/sign-in/oidc`, ...provider }
 }
 
@@ -323,10 +316,7 @@ test('a forged ID token is refused: another audience, issuer, key, or one that h
   const past = Math.floor(Date.now() / 1000) - 3600
   const forgeries: [string, Forgery][] = [
     ['audience', { change: (claims) => ({ ...claims, aud: 'another-client' }) }],
-    [
-      'audiences',
-      { change: (claims) => ({ ...claims, aud: [client.id, 'another-client'], azp: 'another-client' }) },
-    ],
+    ['audiences', { change: (claims) => ({ ...claims, aud: [client.id, 'another-client'], azp: 'another-client' }) }],
     ['issuer', { change: (claims) => ({ ...claims, iss: 'https://evil.test' }) }],
     ['nonce', { change: (claims) => ({ ...claims, nonce: 'another' }) }],
     ['time', { change: (claims) => ({ ...claims, exp: past }) }],
@@ -370,8 +360,7 @@ test('an OpenID provider that is down is reported, and asked again', async (t) =
   })
   const left = await follow(start)
   assert.deepEqual([left.status, cameBack.status], [403, 403])
-  for (const text of [left.text, await cameBack.text()])
-    assert.match(text, /The OpenID provider does not answer/)
+  for (const text of [left.text, await cameBack.text()]) assert.match(text, /The OpenID provider does not answer/)
   const { user } = await startOpenIdProvider(t, `${start}/callback`, providerPort)
   user.groups = ['postern-admins']
   assert.equal((await follow(start)).status, 200)

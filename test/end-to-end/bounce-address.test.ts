@@ -28,10 +28,7 @@ const senders = (mail: readonly string[]) => mail.map((line) => /<(.*)>/.exec(li
 test('each email has a bounce address of its own, which names it; so do ENVID, Message-ID and X-Entity-Ref-ID', async (t) => {
   const { ids, mail, messages, service } = await sendTwo(t, { bounceAddress })
   const references = ids.map((id) => service.store.makeReference(id as never))
-  assert.deepEqual(
-    senders(mail),
-    references.map((reference) => `bounces+${reference}@bounce.acme.test`).sort(),
-  )
+  assert.deepEqual(senders(mail), references.map((reference) => `bounces+${reference}@bounce.acme.test`).sort())
   assert.deepEqual(
     mail.map((line) => / ENVID=(\S+)/.exec(line)?.[1]),
     references.toSorted(),
@@ -65,11 +62,7 @@ test('a provider gets the reference in its own header, in front of the message; 
     brevo: /^X-Mailin-custom: (\S+)\r?\nFrom: /,
   } as const
   for (const provider of ['postmark', 'sendgrid', 'brevo'] as const) {
-    const { ids, mail, messages, service } = await sendTwo(
-      t,
-      {},
-      { service: findSmtpServiceByName(provider) },
-    )
+    const { ids, mail, messages, service } = await sendTwo(t, {}, { service: findSmtpServiceByName(provider) })
     const references = ids.map((id) => service.store.makeReference(id as never))
     const shown = messages.map((message) => headers[provider].exec(message)?.[1])
     assert.deepEqual(shown.sort(), references.toSorted(), provider)

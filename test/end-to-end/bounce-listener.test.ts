@@ -155,15 +155,13 @@ test('no AUTH, no other verbs, and ten unknown commands end the session', async 
   const { say, ehlo, socket } = await open()
   socket.write('EHLO mx.example.com\r\n')
   assert.doesNotMatch(await ehlo(), /AUTH|STARTTLS/)
-  for (const command of ['AUTH PLAIN AGEAYg==', 'STARTTLS', 'FOO'])
-    assert.match(await say(command), /^5\d\d/, command)
+  for (const command of ['AUTH PLAIN AGEAYg==', 'STARTTLS', 'FOO']) assert.match(await say(command), /^5\d\d/, command)
   for (let n = 0; n < 6; n++) await say('FOO')
   assert.match(await say('FOO'), /^421/)
 })
 
 test('with a certificate the session may be encrypted, and a report comes through', async (t) => {
-  const file = (name: string) =>
-    fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
+  const file = (name: string) => fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
   const tls = { certFile: file('cert'), keyFile: file('key') }
   const { id, sender } = await deliver('gail@example.com')
   const listener = new BounceListener(
@@ -179,9 +177,7 @@ test('with a certificate the session may be encrypted, and a report comes throug
     requireTLS: true,
     tls: { ca, servername: 'localhost' },
   })
-  await new Promise<void>((resolve, reject) =>
-    connection.connect((error) => (error ? reject(error) : resolve())),
-  )
+  await new Promise<void>((resolve, reject) => connection.connect((error) => (error ? reject(error) : resolve())))
   assert.equal(connection.secure, true)
   const report = writeReport({ to: sender, recipient: 'gail@example.com' })
   await new Promise<void>((resolve, reject) =>

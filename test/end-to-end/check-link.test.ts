@@ -18,22 +18,8 @@ type Check = { allowed: boolean; refusal: { code: string; issues: { code: string
 
 test('a link is judged as in a request, whatever it is', async (t) => {
   const { api, key, env } = await serveAcme(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
-  const settings = [
-    '--remove-allow-url',
-    'https://app.acme.test',
-    '--allow-url',
-    'https://app.acme.test/auth/*',
-  ]
-  await posternJson(env, [
-    'app',
-    'update',
-    'acme',
-    ...settings,
-    '--app-scheme',
-    'acme',
-    '--hosted-links',
-    'off',
-  ])
+  const settings = ['--remove-allow-url', 'https://app.acme.test', '--allow-url', 'https://app.acme.test/auth/*']
+  await posternJson(env, ['app', 'update', 'acme', ...settings, '--app-scheme', 'acme', '--hosted-links', 'off'])
   for (const [what, url] of links) {
     const ran = await postern(env, ['check-link', 'acme', url, '--json'])
     const check = JSON.parse(ran.out) as Check
@@ -65,18 +51,8 @@ test('for people: each entry with the part that differs, and what to do', async 
   assert.doesNotMatch(ran.out + ran.err, /a-real-token/)
   const fine = await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])
   assert.equal(fine.code, 0)
-  assert.match(
-    fine.out,
-    /^The allow-list of acme allows the link\.[\s\S]*^https:\/\/app\.acme\.test +matches$/m,
-  )
-  await posternJson(env, [
-    'app',
-    'update',
-    'acme',
-    '--allow-url',
-    'http://localhost:3000',
-    '--allow-localhost',
-  ])
+  assert.match(fine.out, /^The allow-list of acme allows the link\.[\s\S]*^https:\/\/app\.acme\.test +matches$/m)
+  await posternJson(env, ['app', 'update', 'acme', '--allow-url', 'http://localhost:3000', '--allow-localhost'])
   const local = await postern(env, ['check-link', 'acme', 'http://localhost:5173/?token=x'])
   assert.match(local.out, /^http:\/\/localhost:3000 +different port$/m)
   assert.match(local.out, /^--allow-localhost +matches$/m)

@@ -44,10 +44,7 @@ test('the code stands beside the link in both parts, whole, and not where lists 
 })
 
 test('a code that is the token of the link comes first, with a button to where it is typed', async () => {
-  const { html, text } = await receive(
-    { code: '246813', url: 'https://app.acme.test/enter?token=246813' },
-    key,
-  )
+  const { html, text } = await receive({ code: '246813', url: 'https://app.acme.test/enter?token=246813' }, key)
   assert.match(text, /Enter this code to sign in to Acme:\n246813\n\nOpen Acme\nhttps:/)
   assert.match(text, /The code expires in 15 minutes/)
   assert.match(readPreheader(html), /^Enter this code to sign in to Acme(?!:)/)
@@ -79,11 +76,7 @@ test('without the setting, a code of any kind is ignored, and the answer says so
   const own = { authorization: `Bearer ${plain.key}` }
   for (const code of ['246813', 'not a code!', '', 246813, true, ['x'], { a: 'x' }]) {
     const answer = await post({ code }, own)
-    assert.deepEqual(
-      [answer.status, answer.headers.get('postern-ignored')],
-      [202, 'code'],
-      JSON.stringify(code),
-    )
+    assert.deepEqual([answer.status, answer.headers.get('postern-ignored')], [202, 'code'], JSON.stringify(code))
   }
   for (const change of [{}, { code: null }])
     assert.equal((await post(change, own)).headers.get('postern-ignored'), null)

@@ -70,13 +70,9 @@ test('disabling a person shows what the person made that still works, with the c
   const key = { app: app.id, hash: hashDeliveryKey(newDeliveryKey()), name: 'web', expiresAt: null }
   await store.createKey(key, actor)
   await store.close()
-  const commands =
-    /token hers +postern token revoke tok_\w+\nkey web of app_\w+ +postern key revoke key_\w+\n/
+  const commands = /token hers +postern token revoke tok_\w+\nkey web of app_\w+ +postern key revoke key_\w+\n/
   const disabled = await postern(env, ['person', 'update', 'Eve', '--disable'])
-  assert.match(
-    disabled.out,
-    /^Eve: admin of the whole service, disabled\n\nThese still work; revoke them with:\n/,
-  )
+  assert.match(disabled.out, /^Eve: admin of the whole service, disabled\n\nThese still work; revoke them with:\n/)
   assert.match(disabled.out, commands)
   assert.match((await postern(env, ['person', 'made', 'Eve'])).out, commands)
   const enabled = await postern(env, ['person', 'update', 'Eve', '--enable'])
@@ -93,23 +89,14 @@ test('without a console nobody is invited, and the name stays free', async () =>
 })
 
 test('the audit names the person behind sudo', async () => {
-  const ran = await runProcess({ ...env, SUDO_USER: 'ada' }, [
-    'app',
-    'create',
-    'Sudo',
-    '--from',
-    'Sudo <a@sudo.test>',
-  ])
+  const ran = await runProcess({ ...env, SUDO_USER: 'ada' }, ['app', 'create', 'Sudo', '--from', 'Sudo <a@sudo.test>'])
   assert.equal(ran.code, 0, ran.err)
   assert.match((await postern(env, ['audit', '--app', 'sudo'])).out, /cli:ada +app\.create/)
 })
 
 test('webhooks: the list says what to do next, and a test what the receiver answered', async (t) => {
   const answers = [204, 410]
-  const receiver = await startApiServer(
-    t,
-    (_asked, response) => void response.writeHead(answers.shift() ?? 500).end(),
-  )
+  const receiver = await startApiServer(t, (_asked, response) => void response.writeHead(answers.shift() ?? 500).end())
   const relay = await startSmtpServer(t)
   const own = {
     ...(await serveEnvironment(t)),
@@ -193,10 +180,6 @@ test('dev mode says whether mail is sent, and keeps its files out of the reposit
   const POSTERN_SMTP_URL = `smtp://127.0.0.1:${relay.port}`
   await Promise.all([
     run({}, /nothing is sent/, /Inbox +http/),
-    run(
-      { POSTERN_SMTP_URL },
-      /POSTERN_SMTP_URL is set: emails are sent to their real recipients/,
-      /Inbox +none/,
-    ),
+    run({ POSTERN_SMTP_URL }, /POSTERN_SMTP_URL is set: emails are sent to their real recipients/, /Inbox +none/),
   ])
 })

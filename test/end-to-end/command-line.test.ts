@@ -32,18 +32,7 @@ const from = ['--from', 'Acme <auth@acme.test>']
 test('help names every command, and is a success', onlyHere, async () => {
   const help = await postern(env, ['--help'])
   assert.equal(help.code, 0)
-  for (const command of [
-    'dev',
-    'serve',
-    'migrate',
-    'doctor',
-    'secret',
-    'app',
-    'key',
-    'email',
-    'queue',
-    'usage',
-  ]) {
+  for (const command of ['dev', 'serve', 'migrate', 'doctor', 'secret', 'app', 'key', 'email', 'queue', 'usage']) {
     assert.match(help.out, new RegExp(`^  ${command}\\b`, 'm'), command)
   }
   const inner = await postern(env, ['app', 'create', '--help'])
@@ -107,14 +96,8 @@ test('an app’s life: create, show, list, update, disable, enable, delete', asy
     '--name',
     'Blue',
   ])
-  assert.deepEqual(
-    [updated.allowedUrls, updated.allowLocalhost, updated.name],
-    [['https://b.test'], true, 'Blue'],
-  )
-  assert.equal(
-    (await posternJson<Row>(env, ['app', 'update', app.id, '--no-allow-localhost'])).allowLocalhost,
-    false,
-  )
+  assert.deepEqual([updated.allowedUrls, updated.allowLocalhost, updated.name], [['https://b.test'], true, 'Blue'])
+  assert.equal((await posternJson<Row>(env, ['app', 'update', app.id, '--no-allow-localhost'])).allowLocalhost, false)
   assert.equal((await posternJson<Row>(env, ['app', 'disable', 'blue-team'])).status, 'disabled')
   assert.equal((await posternJson<Row>(env, ['app', 'enable', app.id])).status, 'active')
   assert.equal((await posternJson<Row[]>(env, ['app', 'list'])).length, 1)
@@ -270,9 +253,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
   // The service retries meanwhile, so each of these may run during an attempt and is then repeated.
   await eventually(async () => (await find(one)).lastReply === '451 4.3.0 mailbox busy')
   const list = ['email', 'list', '--to', 'ONE@example.com', '--app', 'acme', '--state', 'deferred']
-  await eventually(async () =>
-    (await posternJson<Row[]>(server.env, list)).map((email) => email.id).includes(one),
-  )
+  await eventually(async () => (await posternJson<Row[]>(server.env, list)).map((email) => email.id).includes(one))
   await eventually(async () => {
     const queue = await posternJson<Row & { states: Row }>(server.env, ['queue'])
     return queue.depth === 2 && queue.states.deferred === 2
@@ -342,15 +323,11 @@ test('the doctor finds what is well and what is not', onlyHere, async (t) => {
 })
 
 test('a secret of one’s own: fresh each time, and what the ring takes', onlyHere, async () => {
-  const [one, two] = [
-    await postern({}, ['secret', 'new']),
-    await postern({}, ['secret', 'new', '--id', 'mine']),
-  ]
+  const [one, two] = [await postern({}, ['secret', 'new']), await postern({}, ['secret', 'new', '--id', 'mine'])]
   assert.notEqual(one.out, two.out)
   assert.match(two.out, /^mine:/)
   assert.equal(
-    parseConfig({ ...env, POSTERN_SECRET_KEYS: `${one.out.trim()},${two.out.trim()}` }, 'command').ring
-      .length,
+    parseConfig({ ...env, POSTERN_SECRET_KEYS: `${one.out.trim()},${two.out.trim()}` }, 'command').ring.length,
     2,
   )
 })

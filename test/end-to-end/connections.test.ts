@@ -28,11 +28,7 @@ const service = await startTestService(
 const portOf = (url = '') => Number(new URL(url).port)
 
 /** Opens a connection, and sends the text. */
-async function open(
-  scope: Scope,
-  port: number,
-  { localAddress, text = '' }: { localAddress: string; text?: string },
-) {
+async function open(scope: Scope, port: number, { localAddress, text = '' }: { localAddress: string; text?: string }) {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
   atEnd(scope, () => void socket.destroy())
   socket.on('error', () => {}).resume()

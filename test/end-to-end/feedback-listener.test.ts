@@ -37,12 +37,7 @@ async function deliver(to: string): Promise<{ id: EmailId; reference: string; to
   return { id, reference: store.makeReference(id), to }
 }
 
-const post = async (
-  provider: string,
-  body: string | Uint8Array,
-  headers: Headers,
-  at = service.urls.feedback,
-) => {
+const post = async (provider: string, body: string | Uint8Array, headers: Headers, at = service.urls.feedback) => {
   const answer = await fetch(`${at}/feedback/${provider}`, {
     method: 'POST',
     headers,
@@ -154,8 +149,7 @@ test('an email in the queue is reported again later, and the rest of the batch i
   const batch = [queued, ended].flatMap((email) => readPayload('sendgrid', 'bounce', email) as object[])
   const first = await call('sendgrid', batch, held.urls.feedback)
   assert.deepEqual([first.status, first.headers.get('retry-after')], [503, '60'])
-  const lines = async ({ id }: typeof queued) =>
-    (await held.store.findEmail(id))?.trail.map(({ outcome }) => outcome)
+  const lines = async ({ id }: typeof queued) => (await held.store.findEmail(id))?.trail.map(({ outcome }) => outcome)
   assert.deepEqual([await lines(ended), await lines(queued)], [['bounced'], []])
   await finish()
   const second = await call('sendgrid', batch, held.urls.feedback)
@@ -292,10 +286,7 @@ test('metrics count by source; the log tells each report without an address', as
       metrics,
       new RegExp(`postern_feedback_total\\{source="${provider}",kind="confirmed",cause=""\\} [1-9]`),
     )
-  assert.match(
-    metrics,
-    /postern_feedback_total\{source="resend",kind="bounced",cause="relay_suppressed"\} 1\n/,
-  )
+  assert.match(metrics, /postern_feedback_total\{source="resend",kind="bounced",cause="relay_suppressed"\} 1\n/)
   assert.match(metrics, /postern_feedback_unmatched_total\{source="sendgrid"\} 59[89]\n/)
   assert.match(metrics, /postern_feedback_unmatched_total\{source="brevo"\} 0\n/)
   const log = service.log.join('')

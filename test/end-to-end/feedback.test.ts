@@ -37,8 +37,7 @@ async function deliver(to: string): Promise<{ id: EmailId; bounceAddress: string
 }
 
 const show = (id: string) => posternJson<EmailDetail>(env, ['email', 'show', id])
-const read = (report: string, ...options: string[]) =>
-  postern(env, ['feedback', 'read', ...options], { input: report })
+const read = (report: string, ...options: string[]) => postern(env, ['feedback', 'read', ...options], { input: report })
 
 test('a report is explained without a change, then recorded, and the record of the email tells it', async () => {
   const { id, bounceAddress } = await deliver('ada@example.com')
@@ -70,11 +69,7 @@ test('a report is explained without a change, then recorded, and the record of t
   assert.match(again.out, /^The record of the email has a report like this, so nothing changes\./)
   const usage = await postern(env, ['usage', 'acme'])
   assert.match(usage.out, /bounced/)
-  const audit = await posternJson<{ action: string; target: string }[]>(env, [
-    'audit',
-    '--action',
-    'feedback.read',
-  ])
+  const audit = await posternJson<{ action: string; target: string }[]>(env, ['audit', '--action', 'feedback.read'])
   assert.ok(audit.some(({ target }) => target === id))
 })
 
@@ -164,10 +159,7 @@ test('a webhook is recorded; status and doctor say where they come in, and when 
   assert.equal(answer.status, 200)
   const { explanation, state, trail } = await show(id)
   assert.equal(state, 'bounced')
-  assert.match(
-    explanation,
-    /the mailbox does not exist \(550 5\.1\.1 <address> is unknown; see <link>; a report/,
-  )
+  assert.match(explanation, /the mailbox does not exist \(550 5\.1\.1 <address> is unknown; see <link>; a report/)
   assert.deepEqual(trail.at(-1)?.source, 'generic')
   const status = await postern(env, ['feedback', 'status'])
   assert.match(

@@ -8,12 +8,7 @@ import { composeManagement } from '../../src/compose/management.ts'
 import { hourMs } from '../../src/domain/duration.ts'
 import { type Access, localAccess } from '../../src/management/operation/access.ts'
 import { always } from '../../src/management/operation/operation.ts'
-import {
-  type CallInput,
-  findOperation,
-  type OperationName,
-  operationNames,
-} from '../../src/management/operations.ts'
+import { type CallInput, findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import { newLocalRunner } from '../../src/management/perform.ts'
 import { formOf, newVisitor, signIn } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
@@ -49,8 +44,7 @@ async function accessOf(signedInMsAgo: number | null): Promise<Access> {
 }
 
 const changesOf = async ({ actor: { name } }: Access): Promise<number> =>
-  (await store.listAudit({ actor: name, limit: 100 })).items.filter((entry) => entry.actor.name === name)
-    .length
+  (await store.listAudit({ actor: name, limit: 100 })).items.filter((entry) => entry.actor.name === name).length
 
 const [old, recent, token] = [await accessOf(agoMs), await accessOf(hourMs / 2), await accessOf(null)]
 
@@ -142,10 +136,7 @@ const refusedForms = ({ app: { slug }, key, person }: Target): readonly Form[] =
   [`/apps/${slug}/links/add`, { kind: 'allowedUrls', entry: 'https://kept.test' }],
   [`/apps/${slug}/links/add`, { kind: 'appSchemes', entry: 'com.kept.app' }],
   [`/apps/${slug}/links/localhost`, { allow: 'yes' }],
-  [
-    `/apps/${slug}/hosted-links`,
-    { fallbackUrl: 'https://kept.test', 'opens-magic_link': 'https://kept.test/a' },
-  ],
+  [`/apps/${slug}/hosted-links`, { fallbackUrl: 'https://kept.test', 'opens-magic_link': 'https://kept.test/a' }],
   [`/apps/${slug}/look`, { logoUrl: 'https://kept.test/logo.png', addressLine: 'kept' }],
   [`/apps/${slug}/look`, { supportContact: 'kept@acme.test' }],
   [`/apps/${slug}/keys`, { name: 'kept', expires: '90' }],

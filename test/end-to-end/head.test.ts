@@ -10,9 +10,7 @@ test('HEAD has the status and the headers of GET, and no body', async (t) => {
   const addresses = [
     ...['/livez', '/readyz', '/metrics', '/none'].map((path) => `${ops}${path}`),
     `${links}/acme/none`,
-    ...['/v1/status', '/v1/openapi.json', '/sign-in', '/', '/emails', '/api/inbox'].map(
-      (path) => `${console}${path}`,
-    ),
+    ...['/v1/status', '/v1/openapi.json', '/sign-in', '/', '/emails', '/api/inbox'].map((path) => `${console}${path}`),
   ]
   for (const address of addresses) {
     const [get, head] = await Promise.all(

@@ -150,20 +150,12 @@ test('a check tells type, purpose, link, code and end of each message, and what 
 })
 
 const update = (...args: string[]) => postern(env, ['app', 'update', 'acme', ...args])
-const settingsOf = async () =>
-  (await posternJson<{ hooks?: object }>(env, ['app', 'show', 'acme'])).hooks ?? {}
+const settingsOf = async () => (await posternJson<{ hooks?: object }>(env, ['app', 'show', 'acme'])).hooks ?? {}
 
 test('options change one setting of hooks each, keep the others, and an empty one removes', async () => {
   const page = 'https://app.acme.test/code'
   const set = [
-    ...[
-      '--hook-organisation',
-      'zitadel=A = B',
-      '--hook-verify-url',
-      page,
-      '--hook-life',
-      'logto.default=900',
-    ],
+    ...['--hook-organisation', 'zitadel=A = B', '--hook-verify-url', page, '--hook-life', 'logto.default=900'],
     ...['--hook-page', `zitadel.user.human.email.code.added=${page}`],
   ]
   assert.equal((await update(...set)).code, 0)
@@ -192,11 +184,9 @@ test('options change one setting of hooks each, keep the others, and an empty on
 
 test('a secret that the auth server made is read from standard input, without the end of its line', async () => {
   const given = `v1,whsec_${'A'.repeat(44)}`
-  const { secret } = await posternJson<{ secret: string }>(
-    env,
-    ['hook', 'connect', 'acme', 'supabase', '--given'],
-    { input: `${given}\n` },
-  )
+  const { secret } = await posternJson<{ secret: string }>(env, ['hook', 'connect', 'acme', 'supabase', '--given'], {
+    input: `${given}\n`,
+  })
   assert.equal(secret, given)
   const logto = await postern(env, ['hook', 'connect', 'acme', 'logto', '--given'], { input: 'mine' })
   assert.match(logto.err, /Logto sends the secret that Postern makes/)
@@ -221,10 +211,7 @@ test('a payload is read from a file, and one that is none is refused', onlyHere,
   assert.match((await checkFile()).err, /the payload has more than 64,512 bytes/)
   writeFileSync(file, JSON.stringify(findSystem('kratos')?.sample('recovery_invalid')))
   const notice = await checkFile()
-  assert.deepEqual(
-    [notice.code, notice.out.trim()],
-    [0, '--    recovery_invalid: a notice, answered and not sent'],
-  )
+  assert.deepEqual([notice.code, notice.out.trim()], [0, '--    recovery_invalid: a notice, answered and not sent'])
   writeFileSync(file, JSON.stringify(findSystem('kratos')?.sample('recovery_valid')))
   const refused = await checkFile()
   assert.deepEqual([refused.code, /1 of 1 would be refused/.test(refused.err)], [1, true])

@@ -99,9 +99,7 @@ test('a read of secrets that failed is not remembered, and strangers share one',
   const store = {
     findAppBySlug: service.store.findAppBySlug,
     listHookSecrets: (...asked: Parameters<typeof service.store.listHookSecrets>) =>
-      reads++ === 0
-        ? Promise.reject(new StoreUnavailable('one failure'))
-        : service.store.listHookSecrets(...asked),
+      reads++ === 0 ? Promise.reject(new StoreUnavailable('one failure')) : service.store.listHookSecrets(...asked),
   }
   const secrets = new HookSecrets(store, service.config.ring)
   const find = () => secrets.find('acme', 'kratos', (each) => each.hash === hash)

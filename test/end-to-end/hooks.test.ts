@@ -42,9 +42,7 @@ type Email = {
 const inbox = async (): Promise<Email[]> => {
   const rows = (await (await fetch(`${service.urls.inbox}/api/inbox`)).json()) as Email[]
   return Promise.all(
-    rows.map(
-      async ({ id }) => (await (await fetch(`${service.urls.inbox}/api/inbox/${id}`)).json()) as Email,
-    ),
+    rows.map(async ({ id }) => (await (await fetch(`${service.urls.inbox}/api/inbox/${id}`)).json()) as Email),
   )
 }
 const count = async () => (await listEmails(service.store, { limit: 500 })).length
@@ -79,9 +77,7 @@ for (const system of systems) {
 test('who does not prove it is refused by one answer, whatever is wrong, and nothing is charged', async () => {
   const other = await newApp('other')
   const foreign = Object.fromEntries(
-    await Promise.all(
-      hookNames.map(async (name) => [name, (await connect(name, other.app)).secret] as const),
-    ),
+    await Promise.all(hookNames.map(async (name) => [name, (await connect(name, other.app)).secret] as const)),
   )
   const before = JSON.stringify(await service.store.readUsage(service.app.id))
   for (const system of systems) {
@@ -97,11 +93,7 @@ test('who does not prove it is refused by one answer, whatever is wrong, and not
       await postRaw('/logto/nobody', body, sign(server, secret, body, now)),
       await postRaw(path, body, { authorization: `Bearer ${service.key}` }),
       await postRaw(`/${system.name}/other`, body, sign(server, secret, body, now)),
-      await postRaw(
-        `/${system.name === 'logto' ? 'kratos' : 'logto'}/acme`,
-        body,
-        sign(server, secret, body, now),
-      ),
+      await postRaw(`/${system.name === 'logto' ? 'kratos' : 'logto'}/acme`, body, sign(server, secret, body, now)),
     ]
     if (system.auth.kind === 'signed') {
       const signed = sign(server, secret, body, now)
@@ -151,10 +143,7 @@ test('two operators who connect at once make one successor; the secret in use ke
   const { app } = await newApp('rivals')
   const connectAs = (n: number) =>
     ask(service, `POST /v1/apps/rivals/hooks/kratos`, { token: tokens[n % 2] ?? '', body: {} })
-  const tokens = [
-    await newManagementToken(service, 'operator'),
-    await newManagementToken(service, 'operator'),
-  ]
+  const tokens = [await newManagementToken(service, 'operator'), await newManagementToken(service, 'operator')]
   const first = await connectAs(0)
   assert.equal(first.status, 201)
   const both = await Promise.all([connectAs(0), connectAs(1)])
@@ -365,10 +354,7 @@ test('a check says what becomes of each kind and of a payload, and repeats nothi
   const { env } = await startCommands(t)
   const bare = await postern(env, ['hook', 'check', 'acme', 'zitadel'])
   assert.equal(bare.code, 1)
-  assert.match(
-    bare.out,
-    /FAIL +user\.human\.email\.code\.added: invalid_hosted_link_config\n.*POSTERN_LINKS_BASE_URL/,
-  )
+  assert.match(bare.out, /FAIL +user\.human\.email\.code\.added: invalid_hosted_link_config\n.*POSTERN_LINKS_BASE_URL/)
   assert.match(bare.out, /-- +user\.human\.password\.changed: a notice/)
   const hosted = { ...env, POSTERN_LINKS_BASE_URL: 'https://links.acme.test' }
   await posternJson(env, ['app', 'update', 'acme', '--allow-codes'])

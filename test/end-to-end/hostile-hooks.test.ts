@@ -11,10 +11,7 @@ import { type HookName, sign, startHooks } from '../support/hooks.ts'
 import { countStatuses, spoilJson } from '../support/hostile-json.ts'
 
 const bodiesPerSystem = Number(process.env.POSTERN_FUZZ ?? 2000)
-const { service, connect, postRaw } = await startHooks(
-  { after },
-  { roles: new Set(['api', 'hooks'] as const) },
-)
+const { service, connect, postRaw } = await startHooks({ after }, { roles: new Set(['api', 'hooks'] as const) })
 
 const values = ['"https://"', '"https://auth.acme.test/?a=b&c=%zz"', '"javascript:alert(1)"']
 

@@ -75,8 +75,7 @@ test('row 39: compressed bodies and other charsets are 400', async () => {
     'content_encoding',
   )
   assert.equal(
-    (await service.post(body, { 'content-type': 'application/json; charset=utf-16' })).body.error.issues?.[0]
-      ?.code,
+    (await service.post(body, { 'content-type': 'application/json; charset=utf-16' })).body.error.issues?.[0]?.code,
     'content_type',
   )
 })
@@ -174,9 +173,7 @@ test('row 42: recipients and headers smuggled through fields are 400', async () 
 
 test('row 45: junk keys, unknown keys and revoked keys differ by message alone', async () => {
   const answers = await Promise.all(
-    ['Bearer pst_x', `Bearer ${newDeliveryKey()}`].map((authorization) =>
-      service.post(validBody(), { authorization }),
-    ),
+    ['Bearer pst_x', `Bearer ${newDeliveryKey()}`].map((authorization) => service.post(validBody(), { authorization })),
   )
   for (const answer of answers) {
     assert.equal(answer.status, 401)
@@ -220,9 +217,7 @@ test('a program of HTTP/1.0 needs no Host; one of HTTP/1.1 does', async () => {
 })
 
 test('a client that leaves amid its request, or names no type of content, is no fault of ours', async () => {
-  const others = [service.urls.links, service.urls.console, service.urls.hooks].filter(
-    (url) => url !== undefined,
-  )
+  const others = [service.urls.links, service.urls.console, service.urls.hooks].filter((url) => url !== undefined)
   assert.equal(others.length, 3)
   for (const url of others) {
     const answer = await fetch(`${url}/x/go`, {

@@ -81,8 +81,7 @@ for (const [n, provider] of callers.entries())
       assert.doesNotMatch(reply?.text ?? '', /acme\.test|\p{Cc}/u)
   })
 
-const full = (text: string) =>
-  text.repeat(Math.ceil((1024 * 1024 - 200) / text.length)).slice(0, 1024 * 1024 - 200)
+const full = (text: string) => text.repeat(Math.ceil((1024 * 1024 - 200) / text.length)).slice(0, 1024 * 1024 - 200)
 const worst: Readonly<Record<string, string>> = {
   'beginnings of references': JSON.stringify({ kind: 'bounced', reply: full('em_') }),
   'almost references': JSON.stringify({

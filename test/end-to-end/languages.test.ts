@@ -73,18 +73,7 @@ test('the answer names the language if the request asks for one, and a repeated 
 
 test('a value of any kind is accepted, and appears in no log and no metric', async () => {
   const mark = 'marked-language'
-  for (const locale of [
-    0,
-    true,
-    [],
-    [mark],
-    {},
-    { [mark]: mark },
-    mark,
-    `${mark},de`,
-    mark.repeat(100),
-    '<script>',
-  ])
+  for (const locale of [0, true, [], [mark], {}, { [mark]: mark }, mark, `${mark},de`, mark.repeat(100), '<script>'])
     assert.equal((await post({ locale })).status, 202, JSON.stringify(locale))
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
   assert.ok(!(service.log.join('') + metrics).includes(mark))
@@ -106,9 +95,7 @@ test('a value of any kind that is no language of ours gives the email that a req
 
 test('where no app is known, the page is in the language of the browser', async () => {
   const page = async (path: string) =>
-    (
-      await fetch(local(`${linksBaseUrl}${path}`), { headers: { 'accept-language': 'uk-UA, en;q=0.5' } })
-    ).text()
+    (await fetch(local(`${linksBaseUrl}${path}`), { headers: { 'accept-language': 'uk-UA, en;q=0.5' } })).text()
   for (const path of ['/nobody/nothing', '/acme/forged', '/none'])
     assert.match(await page(path), /<html lang="uk" dir="ltr"/, path)
 })
@@ -146,8 +133,7 @@ const run = promisify(execFile)
 
 test('another language is one file: it is listed, looked up, a setting of an app, and written', async (t) => {
   const folder = temporaryFolder(t)
-  for (const part of ['bin', 'src', 'package.json'])
-    cpSync(join(root, part), join(folder, part), { recursive: true })
+  for (const part of ['bin', 'src', 'package.json']) cpSync(join(root, part), join(folder, part), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const tag = ['mt', 'cy', 'ga'].find((other) => !languageTags.includes(other)) ?? ''
   const file = readLanguageFile('en')

@@ -33,11 +33,7 @@ const hostile: [name: string, answering: Answering, meaning: string][] = [
   ['408', (_, r) => void r.writeHead(408).end(), 'message'],
   ['a redirect', (_, r) => void r.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), 'relay lasting'],
   ['a bad gateway', (_, r) => void r.writeHead(502).end('<html>'), 'message ambiguous'],
-  [
-    'a huge head',
-    (_, r) => void r.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end('{}'),
-    'message ambiguous',
-  ],
+  ['a huge head', (_, r) => void r.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end('{}'), 'message ambiguous'],
 ]
 
 function flood(response: Parameters<Answering>[1], status: number): void {
@@ -117,8 +113,7 @@ test('a server that never answers is given up after a time', async (t) => {
 test('an exchange that has ended leaves nothing on the signals, which live as long as the process', async (t) => {
   const { exchange, options, server } = await postTo(t, (_, response) => sendJson(response, 200, {}))
   assert.equal(exchange.kind, 'answered')
-  for (const signal of [options.connecting, options.stopped])
-    assert.deepEqual(getEventListeners(signal, 'abort'), [])
+  for (const signal of [options.connecting, options.stopped]) assert.deepEqual(getEventListeners(signal, 'abort'), [])
   assert.equal(server.sockets.size, 1, 'the connection is kept')
 })
 

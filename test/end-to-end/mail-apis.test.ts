@@ -35,8 +35,7 @@ const reaches = (service: TestService, id: EmailId, state: string) =>
   })
 
 /** The headers that every message has. All others are ours. */
-const usualHeaders =
-  /^(from|to|reply-to|subject|date|message-id|mime-version|content-(type|transfer-encoding))$/
+const usualHeaders = /^(from|to|reply-to|subject|date|message-id|mime-version|content-(type|transfer-encoding))$/
 
 const toRead = (mail: {
   from: unknown
@@ -98,9 +97,7 @@ const lines = (text: string | undefined) => text?.replaceAll('\r\n', '\n').trimE
 
 for (const provider of providers)
   test(`${provider}: an email is accepted, and its reader sees what one by SMTP shows`, async (t) => {
-    const { asked, config, tokens } = await startApi(t, provider, (_asked, response) =>
-      accepting[provider](response),
-    )
+    const { asked, config, tokens } = await startApi(t, provider, (_asked, response) => accepting[provider](response))
     const settings = {
       from: { name: 'Ärzte, "Söhne" & Co.', address: 'auth@acme.test' },
       replyTo: 'help@acme.test',
@@ -197,12 +194,7 @@ const meanings: [provider: Provider, name: string, answering: Answering, meaning
   ['graph', 'no mailbox', error(404, graphError('ErrorInvalidUser')), 'relay lasting'],
   ['graph', 'not its sender', error(403, graphError('ErrorSendAsDenied')), 'message permanent'],
   ['graph', 'bad message', error(400, graphError('ErrorMimeContentInvalid')), 'message permanent'],
-  [
-    'graph',
-    'throttled',
-    error(429, graphError('TooManyRequests'), { 'retry-after': '9' }),
-    'relay wait 9000',
-  ],
+  ['graph', 'throttled', error(429, graphError('TooManyRequests'), { 'retry-after': '9' }), 'relay wait 9000'],
   ['graph', 'busy', error(503, {}), 'relay wait 1000'],
   ['gmail', 'rate', error(403, gmailError('rateLimitExceeded'), { 'retry-after': '2' }), 'relay wait 2000'],
   ['gmail', 'daily limit', error(403, gmailError('dailyLimitExceeded')), 'relay lasting'],
@@ -214,12 +206,7 @@ const meanings: [provider: Provider, name: string, answering: Answering, meaning
     error(403, { message: 'no' }, { 'x-amzn-errortype': 'SignatureDoesNotMatch:x' }),
     'relay lasting',
   ],
-  [
-    'ses',
-    'paused',
-    error(400, { message: 'no' }, { 'x-amzn-errortype': 'SendingPausedException' }),
-    'relay lasting',
-  ],
+  ['ses', 'paused', error(400, { message: 'no' }, { 'x-amzn-errortype': 'SendingPausedException' }), 'relay lasting'],
   [
     'ses',
     'too fast',
@@ -325,10 +312,7 @@ for (const provider of providers)
     const { ok, detail } = await checkRelay(good.config)
     assert.equal(ok, true, detail)
     const hasToken = provider === 'graph' || provider === 'gmail'
-    assert.match(
-      detail,
-      hasToken ? /takes the token \(client c…, 60 min left\)$/ : /accepts the credentials$/,
-    )
+    assert.match(detail, hasToken ? /takes the token \(client c…, 60 min left\)$/ : /accepts the credentials$/)
     const { account } = good.config.address as Extract<RelayConfig['address'], { protocol: 'https' }>
     const [own] = ['key', 'token', 'secret'].flatMap((name) => Reflect.get(account as object, name) ?? [])
     const said = { name: 'invalid_api_key', ErrorCode: 10, Message: own, message: own }

@@ -21,9 +21,7 @@ const minutesUntil = (time: string): number => Math.round((Date.parse(time) - st
 
 async function postEmail(key: string, to = 'ada@example.com') {
   const headers = { authorization: `Bearer ${key}` }
-  return (await send(service.apiUrl, JSON.stringify(validBody({ to }, store.now())), headers)).headers.get(
-    'email-id',
-  )
+  return (await send(service.apiUrl, JSON.stringify(validBody({ to }, store.now())), headers)).headers.get('email-id')
 }
 
 test('the status names keys that end soon to those who see their app', async () => {
@@ -104,8 +102,7 @@ test('a dry run answers with the app as it would be', async () => {
   const { app } = await newSender(service, 'dry-run')
   await store.updateApp(app.id, { status: 'disabled' }, operator)
   const body = { name: 'Other', from: testSettings.from }
-  const put = (dryRun: boolean) =>
-    ask(service, `PUT /v1/apps/dry-run?dryRun=${dryRun}`, { token: admin(), body })
+  const put = (dryRun: boolean) => ask(service, `PUT /v1/apps/dry-run?dryRun=${dryRun}`, { token: admin(), body })
   const dry = await put(true)
   assert.deepEqual([dry.body.id, dry.body.status, dry.body.name], [app.id, 'disabled', 'Other'])
   assert.equal((await get('/v1/apps/dry-run')).body.name, testSettings.name)
@@ -150,8 +147,7 @@ test('unknown fields are reported beside other faults', async () => {
 test('conditions that an operation does not know are left alone, a query may say no, and a body is UTF-8', async () => {
   const conditional = { token: admin(), headers: { 'if-none-match': '"1"' } }
   assert.equal((await ask(service, 'GET /v1/apps/acme', conditional)).status, 200)
-  const patch = (query: string, body: unknown) =>
-    ask(service, `PATCH /v1/apps/acme${query}`, { token: admin(), body })
+  const patch = (query: string, body: unknown) => ask(service, `PATCH /v1/apps/acme${query}`, { token: admin(), body })
   assert.equal((await patch('?dryRun=false', { supportContact: 'now@acme.test' })).status, 200)
   assert.equal((await get('/v1/apps/acme')).body.supportContact, 'now@acme.test')
   const wrong = await fetch(`${service.urls.console}/v1/apps/acme`, {
@@ -185,16 +181,10 @@ test('searches for an address, checks of a domain and test messages are in the a
 })
 
 test('an address that the sender of webhooks would not use is refused', async () => {
-  const strict = await startTestService(
-    { after },
-    { roles: new Set(['api', 'console']), allowsPrivateWebhooks: false },
-  )
+  const strict = await startTestService({ after }, { roles: new Set(['api', 'console']), allowsPrivateWebhooks: false })
   const token = await newManagementToken(strict)
   const patch = (webhookUrl: string) => ask(strict, 'PATCH /v1/apps/acme', { token, body: { webhookUrl } })
-  assert.equal(
-    (await patch('http://app.acme.test/postern')).body.error.issues[0].code,
-    'insecure_webhook_url',
-  )
+  assert.equal((await patch('http://app.acme.test/postern')).body.error.issues[0].code, 'insecure_webhook_url')
   assert.equal((await patch('https://app.acme.test/postern')).status, 200)
 })
 

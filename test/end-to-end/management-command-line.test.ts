@@ -32,10 +32,7 @@ const from = ['--from', 'Acme <auth@acme.test>']
 test('a token is printed alone, so that it can go to a file; the list shows it without its text', async () => {
   const ran = await postern(env, ['token', 'create', 'laptop', '--role', 'admin'])
   assert.match(ran.out, /^psa_[0-9A-Za-z]{49}\n$/)
-  assert.match(
-    ran.err,
-    /tok_\w+: admin of the whole service, until \S+ \S+Z\. The token is shown only this once/,
-  )
+  assert.match(ran.err, /tok_\w+: admin of the whole service, until \S+ \S+Z\. The token is shown only this once/)
   const again = await postern(env, ['token', 'create', 'laptop', '--role', 'reader'])
   assert.equal(again.code, 1)
   assert.match(again.err, /There is already a working token named "laptop": revoke it first/)
@@ -55,15 +52,7 @@ test('a key is renamed and its end moved; a name that is taken is refused', asyn
   const taken = await postern(env, ['key', 'update', two.id, '--name', 'web'])
   assert.equal(taken.code, 1)
   assert.match(taken.err, /already has a working key named "web"/)
-  const changed = await posternJson<Row>(env, [
-    'key',
-    'update',
-    one.id,
-    '--name',
-    'www',
-    '--expires',
-    '2099-01-31',
-  ])
+  const changed = await posternJson<Row>(env, ['key', 'update', one.id, '--name', 'www', '--expires', '2099-01-31'])
   assert.deepEqual([changed.name, changed.expiresAt], ['www', '2099-01-31T00:00:00.000Z'])
   assert.equal((await posternJson<Row>(env, ['key', 'update', one.id, '--expires', ''])).expiresAt, null)
   assert.match((await postern(env, ['key', 'show', one.id])).out, /^name +www$[\s\S]*^last used +never$/m)
@@ -148,10 +137,7 @@ test('apply: a plan first, then the changes; a second time nothing', async (t) =
 })
 
 test('apply: one fault, and nothing is changed', async (t) => {
-  const path = file(
-    t,
-    '- { slug: good, name: G, from: { name: G, address: a@b.test } }\n- { slug: bad, name: B }\n',
-  )
+  const path = file(t, '- { slug: good, name: G, from: { name: G, address: a@b.test } }\n- { slug: bad, name: B }\n')
   const ran = await postern(env, ['apply', path, '--yes'])
   assert.equal(ran.code, 1)
   assert.match(ran.err, /nothing was changed:\nbad: .*\n {2}from: This field is missing/)
@@ -246,13 +232,7 @@ test('every operation is a command, on the database and by the API', {
     if (event.kind === 'operation_answered') seen.add(event.operation)
   })
   const server = { env, key, api: urls.api ?? '' }
-  const { token } = await posternJson<{ token: string }>(server.env, [
-    'token',
-    'create',
-    'all',
-    '--role',
-    'admin',
-  ])
+  const { token } = await posternJson<{ token: string }>(server.env, ['token', 'create', 'all', '--role', 'admin'])
   const tokenFile = join(temporaryFolder(t), 'token')
   writeFileSync(tokenFile, token, { mode: 0o600 })
   const remote: Variables = { POSTERN_URL: urls.console ?? '', POSTERN_TOKEN_FILE: tokenFile }
@@ -388,34 +368,24 @@ test('a person is invited, changed and disabled; console login lets the user of 
 }, async () => {
   const invited = await postern(env, ['person', 'invite', 'Ada', '--role', 'operator'])
   assert.match(invited.out, /^http:\/\/postern\.localhost:\d+\/sign-in#psl_[0-9A-Za-z]{49}\n$/)
-  assert.match(
-    invited.err,
-    /Ada: operator of the whole service\. The link signs the person in once, until \S+ \S+Z/,
-  )
+  assert.match(invited.err, /Ada: operator of the whole service\. The link signs the person in once, until \S+ \S+Z/)
   assert.match(
     (await postern(env, ['person', 'invite', 'Ada', '--role', 'reader'])).err,
     /There is already a person named "Ada"/,
   )
-  assert.match(
-    (await postern(env, ['person', 'invite', 'cli:Ada', '--role', 'reader'])).err,
-    /must not begin with/,
-  )
+  assert.match((await postern(env, ['person', 'invite', 'cli:Ada', '--role', 'reader'])).err, /must not begin with/)
   const changed = await postern(env, ['person', 'update', 'Ada', '--role', 'reader', '--disable'])
   assert.equal(changed.out, 'Ada: reader of the whole service, disabled\n')
   const again = await postern(env, ['person', 'update', 'Ada', '--role', 'operator'])
   assert.equal(again.out, 'Ada: operator of the whole service, disabled\n', 'a new role enables nobody')
   const made = await postern(env, ['person', 'made', 'Ada'])
   assert.equal(made.out, 'Ada created nothing that still works\n')
-  assert.match(
-    (await postern(env, ['person', 'link', 'Ada'])).err,
-    /Ada is disabled: enable the person first/,
-  )
+  assert.match((await postern(env, ['person', 'link', 'Ada'])).err, /Ada is disabled: enable the person first/)
   assert.equal((await postern(env, ['person', 'update', 'Ada'])).code, 2)
   const list = await postern(env, ['person', 'list'])
   assert.match(list.out, /Ada +operator +all +one-time links +disabled .* never/)
   assert.ok(!list.out.includes('psl_'))
-  for (let n = 0; n < 2; n++)
-    assert.match((await postern(env, ['console', 'login'])).out, /\/sign-in#psl_\w{49}\n$/)
+  for (let n = 0; n < 2; n++) assert.match((await postern(env, ['console', 'login'])).out, /\/sign-in#psl_\w{49}\n$/)
   assert.match((await postern(env, ['console', 'login', '--as', 'Ada'])).err, /Ada is disabled/)
   assert.match(
     (await postern(env, ['console', 'login', '--as', 'Ada', '--role', 'admin'])).err,
@@ -423,10 +393,7 @@ test('a person is invited, changed and disabled; console login lets the user of 
   )
   const remote = await postern({ ...env, POSTERN_URL: 'http://127.0.0.1:1' }, ['console', 'login'])
   assert.match(remote.err, /run it on the server/)
-  assert.match(
-    (await postern(env, ['person', 'link', 'Nobody'])).err,
-    /no person "Nobody".*"postern person list"/,
-  )
+  assert.match((await postern(env, ['person', 'link', 'Nobody'])).err, /no person "Nobody".*"postern person list"/)
   assert.equal((await postern(env, ['session', 'list'])).out, 'nobody is signed in\n')
   const off = await postern({ ...env, POSTERN_CONSOLE_LISTEN: 'off' }, ['console', 'login'])
   assert.match(off.err, /POSTERN_CONSOLE_LISTEN is off/)

@@ -24,9 +24,7 @@ const env = await serveEnvironment({ after })
 const from = ['--from', 'Acme <auth@acme.test>']
 
 test('the version is printed, and named by the doctor', onlyHere, async () => {
-  const { version } = await import('../../package.json', { with: { type: 'json' } }).then(
-    (json) => json.default,
-  )
+  const { version } = await import('../../package.json', { with: { type: 'json' } }).then((json) => json.default)
   assert.equal((await postern({}, ['--version'])).out, `postern ${version}\n`)
   assert.match((await postern({}, ['doctor'])).out, new RegExp(`^ok .*postern ${version}, Node v`))
 })
@@ -53,10 +51,7 @@ test('after each command the next one is named', async () => {
   assert.match(local.out, /^Next: postern key create local$/m, 'it has links already')
   const key = await postern(env, ['key', 'create', 'next'])
   assert.match(key.out, /^pst_\w+\n/)
-  assert.match(
-    key.out,
-    /POSTERN_DELIVERY_KEY[\s\S]*POSTERN_BASE_URL[\s\S]*postern send-test YOUR@ADDRESS --app next/,
-  )
+  assert.match(key.out, /POSTERN_DELIVERY_KEY[\s\S]*POSTERN_BASE_URL[\s\S]*postern send-test YOUR@ADDRESS --app next/)
 })
 
 test('deleting an app asks; without a terminal it needs --yes, and nothing is lost', async () => {
@@ -97,13 +92,7 @@ test('every optional setting can be removed again', async () => {
     addressLine: ['--address-line', 'Acme, 1 Road'],
   }
   const all = Object.values(flags)
-  const set = await posternJson<Row & { branding: Row }>(env, [
-    'app',
-    'create',
-    'Full',
-    ...from,
-    ...all.flat(),
-  ])
+  const set = await posternJson<Row & { branding: Row }>(env, ['app', 'create', 'Full', ...from, ...all.flat()])
   for (const name of Object.keys(flags)) assert.ok(name in set || name in set.branding, name)
   const empty = all.flatMap(([flag = '']) => [flag, ''])
   const bare = await posternJson<Row & { branding: Row }>(env, ['app', 'update', 'full', ...empty])
@@ -113,9 +102,7 @@ test('every optional setting can be removed again', async () => {
 test('two changes at the same time both take effect', async () => {
   await postern(env, ['app', 'create', 'Both', ...from])
   const urls = ['https://a.test', 'https://b.test', 'https://c.test', 'https://d.test']
-  const runs = await Promise.all(
-    urls.map((url) => postern(env, ['app', 'update', 'both', '--allow-url', url])),
-  )
+  const runs = await Promise.all(urls.map((url) => postern(env, ['app', 'update', 'both', '--allow-url', url])))
   assert.deepEqual(
     runs.map(({ code }) => code),
     [0, 0, 0, 0],
@@ -152,10 +139,7 @@ test('a command on the default database says so', onlyHere, async (t) => {
 
 test('an empty list says what is missing, and where refusals are listed', async () => {
   const { out } = await postern(env, ['email', 'list', '--to', 'ana@example.com'])
-  assert.match(
-    out,
-    /^no emails accepted for ana@example\.com in the last 30 days; .*postern refusal list APP/,
-  )
+  assert.match(out, /^no emails accepted for ana@example\.com in the last 30 days; .*postern refusal list APP/)
   const request = await postern(env, ['email', 'show', 'req_x'])
   assert.match(request.err, /"req_x" is a request, not an email: if it was refused, its refusal says why/)
   const refusal = await postern(env, ['refusal', 'show', 'req_x'])
@@ -241,13 +225,7 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
     send(`${server.api}/v1/email`, JSON.stringify(validBody({ to })), { authorization: `Bearer ${key}` })
   assert.equal((await post(server.key, 'one@example.com')).status, 202)
   const [old] = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
-  const replaced = await posternJson<{ key: string }>(server.env, [
-    'key',
-    'replace',
-    `${old?.id}`,
-    '--grace',
-    '1h',
-  ])
+  const replaced = await posternJson<{ key: string }>(server.env, ['key', 'replace', `${old?.id}`, '--grace', '1h'])
   assert.equal((await post(server.key, 'two@example.com')).status, 202)
   assert.equal((await post(replaced.key, 'three@example.com')).status, 202)
   const again = await posternJson<{ key: string; id: string }>(server.env, [
@@ -272,12 +250,9 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   // The worker itself may be trying one of them again.
   const retryAll = () => postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
   await eventually(
-    async () =>
-      (await retryAll()).out === '4 deferred emails are due now; mail that is queued needs no retry\n',
+    async () => (await retryAll()).out === '4 deferred emails are due now; mail that is queued needs no retry\n',
   )
-  await eventually(
-    async () => (await deferred()).filter(({ attempts }) => Number(attempts) >= 2).length === 4,
-  )
+  await eventually(async () => (await deferred()).filter(({ attempts }) => Number(attempts) >= 2).length === 4)
 })
 
 test('an app without links cannot send a test email, and the answer says what to do', async () => {
@@ -320,9 +295,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   const key = /Bearer (pst_\w+)/.exec(curl)?.[1]
   const refused = await send(url, JSON.stringify(validBody()), { authorization: `Bearer ${key}` })
   assert.equal(refused.status, 403)
-  await eventually(() =>
-    /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed; url host_differs {2}req_\w+/.test(dev.output()),
-  )
+  await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed; url host_differs {2}req_\w+/.test(dev.output()))
   const body = validBody({ url: 'https://app.example.com/?token=canary-token', to: 'canary@example.com' })
   await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
   await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/inbox\/em_\w+/.test(dev.output()))
@@ -332,35 +305,26 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   assert.match(doctor.out, /configuration: dev mode, .*captured for the inbox/)
   dev.child.kill('SIGINT')
   assert.deepEqual(await dev.ended, [0, null])
-  assert.match(
-    dev.output(),
-    /stopped; the inbox is now empty, everything else is kept in \/.*\/\.postern \(delete/,
-  )
+  assert.match(dev.output(), /stopped; the inbox is now empty, everything else is kept in \/.*\/\.postern \(delete/)
 })
 
-test(
-  'dev mode without the API or the worker says so, and prints no command that cannot work',
-  onlyHere,
-  async (t) => {
-    const ports = Object.fromEntries(
-      ['OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
-    )
-    const ready = async (roles: string) => {
-      const dev = startPostern(t, ['dev'], {
-        cwd: temporaryFolder(t),
-        env: { ...ports, POSTERN_API_LISTEN: '127.0.0.1:0', POSTERN_ROLES: roles },
-      })
-      await eventually(() => dev.output().includes('Stop with Ctrl-C'))
-      dev.child.kill('SIGINT')
-      await dev.ended
-      return dev.output()
-    }
-    const worker = await ready('worker')
-    assert.doesNotMatch(worker, /undefined|curl/)
-    assert.match(worker, /API +none: POSTERN_ROLES leaves api out/)
-    assert.match(await ready('api'), /emails stay in the queue/)
-  },
-)
+test('dev mode without the API or the worker says so, and prints no command that cannot work', onlyHere, async (t) => {
+  const ports = Object.fromEntries(['OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']))
+  const ready = async (roles: string) => {
+    const dev = startPostern(t, ['dev'], {
+      cwd: temporaryFolder(t),
+      env: { ...ports, POSTERN_API_LISTEN: '127.0.0.1:0', POSTERN_ROLES: roles },
+    })
+    await eventually(() => dev.output().includes('Stop with Ctrl-C'))
+    dev.child.kill('SIGINT')
+    await dev.ended
+    return dev.output()
+  }
+  const worker = await ready('worker')
+  assert.doesNotMatch(worker, /undefined|curl/)
+  assert.match(worker, /API +none: POSTERN_ROLES leaves api out/)
+  assert.match(await ready('api'), /emails stay in the queue/)
+})
 
 test('a service that is stopped while it starts ends in order', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
@@ -423,19 +387,13 @@ test('codes are allowed and ignored again, and previews and test emails have the
   const relay = await startSmtpServer(t)
   const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const run = async (...words: string[]) => (await postern(server.env, words)).out
-  const [beside, first] = [
-    /Or enter this code.*:\n246813/,
-    /Enter this code to sign in to .*:\n246813\n\nOpen /,
-  ]
+  const [beside, first] = [/Or enter this code.*:\n246813/, /Enter this code to sign in to .*:\n246813\n\nOpen /]
   assert.doesNotMatch(await run('preview', 'acme'), /246813/)
   assert.match(await run('app', 'update', 'acme', '--allow-codes'), /codes +shown/)
   assert.match(await run('preview', 'acme'), beside)
   assert.doesNotMatch(await run('preview', 'acme', '--code', 'none'), /246813/)
   assert.match(await run('preview', 'acme', '--code', 'first'), first)
-  assert.doesNotMatch(
-    await run('preview', 'acme', '--code', 'first', '--type', 'organisation_invite'),
-    /246813/,
-  )
+  assert.doesNotMatch(await run('preview', 'acme', '--code', 'first', '--type', 'organisation_invite'), /246813/)
   for (const [place, wanted] of [
     ['beside', beside],
     ['first', first],

@@ -87,9 +87,7 @@ async function withTokens(t: Scope, answering?: Answering, connectionsMax = 5) {
 
 test('twenty sessions at once ask for one token', async (t) => {
   const { service, server, tokens } = await withTokens(t, undefined, 20)
-  const ids = await Promise.all(
-    Array.from({ length: 40 }, (_, n) => post(service, { to: `r${n}@example.com` })),
-  )
+  const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => post(service, { to: `r${n}@example.com` })))
   for (const id of ids) await reaches(service, id, 'delivered')
   assert.ok(server.users.length > 5, `${server.users.length} sessions`)
   assert.equal(tokens.asked.length, 1)
@@ -100,9 +98,7 @@ test('a token that is taken back is replaced at once, and the email goes by its 
   await reaches(service, await post(service), 'delivered')
   valid.delete('token-1')
   // The first session is busy with nothing: a second one is opened beside it.
-  const ids = await Promise.all(
-    Array.from({ length: 8 }, (_, n) => post(service, { to: `r${n}@example.com` })),
-  )
+  const ids = await Promise.all(Array.from({ length: 8 }, (_, n) => post(service, { to: `r${n}@example.com` })))
   for (const id of ids) {
     const { attempts, trail } = await reaches(service, id, 'delivered')
     assert.deepEqual([attempts, trail.length], [1, 1])
@@ -127,14 +123,12 @@ test('a token that is never taken: the relay is down, with the server’s explan
 test('a token server that is down leaves open sessions alone; without any token the mail waits', async (t) => {
   const state = { isUp: true }
   const { service } = await withTokens(t, (_asked, response) => {
-    if (state.isUp)
-      sendJson(response, 200, { access_token: 'token-1', token_type: 'bearer', expires_in: 3600 })
+    if (state.isUp) sendJson(response, 200, { access_token: 'token-1', token_type: 'bearer', expires_in: 3600 })
     else response.destroy()
   })
   await reaches(service, await post(service), 'delivered')
   state.isUp = false
-  for (let n = 0; n < 3; n++)
-    await reaches(service, await post(service, { to: `r${n}@example.com` }), 'delivered')
+  for (let n = 0; n < 3; n++) await reaches(service, await post(service, { to: `r${n}@example.com` }), 'delivered')
   const { service: other } = await withTokens(t, (_asked, response) => void response.destroy())
   const id = await post(other)
   const record = await eventually(async () => {
@@ -146,13 +140,7 @@ test('a token server that is down leaves open sessions alone; without any token 
 })
 
 const html = '<html>Bad gateway</html>'
-const answers: [
-  name: string,
-  answering: Answering,
-  message: RegExp,
-  lasting: boolean,
-  waitMs: number | null,
-][] = [
+const answers: [name: string, answering: Answering, message: RegExp, lasting: boolean, waitMs: number | null][] = [
   [
     'a wrong secret',
     (_, r) => sendJson(r, 401, { error: 'invalid_client' }, { 'www-authenticate': 'Basic realm="x"' }),
@@ -167,20 +155,8 @@ const answers: [
     true,
     null,
   ],
-  [
-    'no permission',
-    (_, r) => sendJson(r, 400, { error: 'unauthorized_client' }),
-    /unauthorized_client/,
-    true,
-    null,
-  ],
-  [
-    'a grant that was withdrawn',
-    (_, r) => sendJson(r, 400, { error: 'invalid_grant' }),
-    /invalid_grant/,
-    true,
-    null,
-  ],
+  ['no permission', (_, r) => sendJson(r, 400, { error: 'unauthorized_client' }), /unauthorized_client/, true, null],
+  ['a grant that was withdrawn', (_, r) => sendJson(r, 400, { error: 'invalid_grant' }), /invalid_grant/, true, null],
   ['a scope of nobody', (_, r) => sendJson(r, 400, { error: 'invalid_scope' }), /invalid_scope/, true, null],
   ['consent denied', (_, r) => sendJson(r, 403, { error: 'access_denied' }), /access_denied/, true, null],
   [
@@ -198,13 +174,7 @@ const answers: [
     5_000,
   ],
   ['an error of its own', (_, r) => sendJson(r, 500, { error: 'server_error' }), /answered 500/, false, null],
-  [
-    'HTML',
-    (_, r) => void r.writeHead(502, { 'content-type': 'text/html' }).end(html),
-    /answered 502/,
-    false,
-    null,
-  ],
+  ['HTML', (_, r) => void r.writeHead(502, { 'content-type': 'text/html' }).end(html), /answered 502/, false, null],
   [
     'a redirect',
     (_, r) => void r.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
@@ -238,13 +208,7 @@ const answers: [
   ],
   [
     'another clock',
-    (_, r) =>
-      sendJson(
-        r,
-        400,
-        { error: 'invalid_grant' },
-        { date: new Date(Date.now() - 61 * 60_000).toUTCString() },
-      ),
+    (_, r) => sendJson(r, 400, { error: 'invalid_grant' }, { date: new Date(Date.now() - 61 * 60_000).toUTCString() }),
     /clock of this machine is 61 min ahead/,
     true,
     null,
@@ -296,17 +260,7 @@ test('a certificate that expires in nine days needs attention', {
   skip: lacking('openssl'),
 }, async (t) => {
   const file = join(temporaryFolder(t), 'both.pem')
-  const newCertificate = [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-subj',
-    '/CN=postern',
-    '-days',
-    '9',
-  ]
+  const newCertificate = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=postern', '-days', '9']
   execFileSync('openssl', [...newCertificate, '-keyout', file, '-out', `${file}.cert`], { stdio: 'ignore' })
   const [key, certificate] = [file, `${file}.cert`].map((name) => readFileSync(name, 'utf8'))
   const grant = { kind: 'key', key: key ?? '', certificate: certificate ?? '' } as const
@@ -318,10 +272,7 @@ test('a certificate that expires in nine days needs attention', {
   await eventually(async () => (await service.store.listNodes()).length > 0)
   const { body } = await ask(service, 'GET /v1/status', { token })
   const [{ kind, message, urgent }] = body.attention
-  assert.match(
-    message,
-    /^The certificate that the relay 127\.0\.0\.1:1 needs for its tokens expires in 9 d: /,
-  )
+  assert.match(message, /^The certificate that the relay 127\.0\.0\.1:1 needs for its tokens expires in 9 d: /)
   assert.deepEqual([kind, urgent], ['certificate_expires', false])
 })
 

@@ -18,11 +18,7 @@ import { eventually } from '../support/wait.ts'
 
 let serial = 0
 
-async function post(
-  service: TestService,
-  change: Record<string, unknown> = {},
-  key = service.key,
-): Promise<EmailId> {
+async function post(service: TestService, change: Record<string, unknown> = {}, key = service.key): Promise<EmailId> {
   const body = validBody({ to: `r${serial++}@example.com`, ...change }, service.store.now())
   const answer = await service.post(body, { authorization: `Bearer ${key}` })
   assert.equal(answer.status, 202, JSON.stringify(answer.body))
@@ -110,9 +106,7 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   const store = await openStore(service.config, { onFatal: assert.fail })
   const records = await Promise.all(ids.map((id) => store.findEmail(id)))
   await store.close()
-  const ambiguous = records.filter(
-    (record) => record?.state === 'deferred' && record.trail.at(-1)?.ambiguous === true,
-  )
+  const ambiguous = records.filter((record) => record?.state === 'deferred' && record.trail.at(-1)?.ambiguous === true)
   assert.equal(ambiguous.length, sent)
   const rest = records.filter((record) => record?.state === 'queued' && record.attempts === 0)
   assert.equal(rest.length, ids.length - sent)
@@ -165,9 +159,7 @@ test('a relay that turns one connection away and serves the others stays availab
 })
 
 test('a relay that refuses its only connection with 4xx is tried three times before it is unavailable', async (t) => {
-  const relay = await startScriptedServer(t, (connection) =>
-    connection < 2 ? { greeting: '421 4.3.2 busy' } : {},
-  )
+  const relay = await startScriptedServer(t, (connection) => (connection < 2 ? { greeting: '421 4.3.2 busy' } : {}))
   const service = await startTestService(t, { relays: [{ ...relayTo(relay.port), connectionsMax: 1 }] })
   const id = await post(service)
   await eventually(async () => (await state(service, id)) === 'delivered')

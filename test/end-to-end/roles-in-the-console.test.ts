@@ -41,10 +41,7 @@ const forms: Partial<Record<Line, (target: Target) => Fields>> = {
 }
 
 /** Without an answer from DNS and an address for webhooks, these are refused for another reason. */
-const mayConflict = new Set<Line>([
-  'POST /apps/:app/domain/keys/:selector/activate',
-  'POST /apps/:app/webhooks/test',
-])
+const mayConflict = new Set<Line>(['POST /apps/:app/domain/keys/:selector/activate', 'POST /apps/:app/webhooks/test'])
 
 /** Each ends something that an earlier one needs. */
 const last: readonly Line[] = [

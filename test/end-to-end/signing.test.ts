@@ -21,11 +21,7 @@ async function startSigning(t: Scope, options: TestOptions = {}, relay: Paramete
   const records = new Map<string, string>()
   return {
     service,
-    async addKey(
-      selector: string,
-      algorithm: SigningAlgorithm,
-      { domain = 'acme.test', ring = config.ring } = {},
-    ) {
+    async addKey(selector: string, algorithm: SigningAlgorithm, { domain = 'acme.test', ring = config.ring } = {}) {
       const key = await makeSigningKey(ring, { domain, selector, algorithm })
       await store.addSigningKey({ ...key, app: app.id }, operator)
       records.set(dkimName(selector, domain), formatDkimRecord(algorithm, key.publicKey))
@@ -70,11 +66,7 @@ test('mail of an app that lost the domain of its sender is neither signed nor se
   const { addKey, send, service } = await startSigning(t)
   await addKey('e1', 'ed25519')
   const change = (senderDomains: string[]) =>
-    service.store.updateApp(
-      service.app.id,
-      { settings: { ...service.app.settings, senderDomains } },
-      operator,
-    )
+    service.store.updateApp(service.app.id, { settings: { ...service.app.settings, senderDomains } }, operator)
   await change([])
   const answer = await service.post(validBody())
   const id = (answer.headers.get('email-id') ?? '') as EmailId

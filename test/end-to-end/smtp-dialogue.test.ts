@@ -31,8 +31,7 @@ for (const [name, ehlo] of [
 ] as const) {
   test(`a session takes many messages, ${name}`, async (t) => {
     const { server, session } = await converse(t, { ehlo })
-    for (let n = 0; n < 3; n++)
-      assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
+    for (let n = 0; n < 3; n++) assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
     const dialogue = ['MAIL FROM:<auth@acme.test>', 'RCPT TO:<ada@example.com>', 'DATA']
     assert.deepEqual(server.transcript.slice(1), [...dialogue, ...dialogue, ...dialogue])
     assert.equal(server.messages.length, 3)

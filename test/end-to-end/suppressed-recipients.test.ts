@@ -32,9 +32,7 @@ async function post(body: object, headers: Readonly<Record<string, string>>) {
   )
   const text = (await answer.toArray()).join('')
   const id = String(answer.headers['email-id'])
-  const seen = answer.rawHeaders.map((part, n) =>
-    answer.rawHeaders[n - 1]?.toLowerCase() === 'date' ? 'DATE' : part,
-  )
+  const seen = answer.rawHeaders.map((part, n) => (answer.rawHeaders[n - 1]?.toLowerCase() === 'date' ? 'DATE' : part))
   return { id, answer: [answer.statusCode, ...seen, text].map((part) => String(part).replaceAll(id, 'ID')) }
 }
 

@@ -54,10 +54,7 @@ test('an address that a relay calls missing gets no second attempt; a full mailb
   assert.deepEqual([state, reason, attempts], ['suppressed', 'no_mailbox', 0])
   for (const to of ['full@example.com', 'banned@example.com', 'other@example.com']) {
     const second = await waitForEnd(await post(to))
-    assert.deepEqual(
-      [second.state, second.attempts],
-      [to === 'other@example.com' ? 'delivered' : 'failed', 1],
-    )
+    assert.deepEqual([second.state, second.attempts], [to === 'other@example.com' ? 'delivered' : 'failed', 1])
   }
 })
 
@@ -65,8 +62,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   const first = await waitForEnd(await post('gone@example.com'))
   assert.equal(first.state, 'suppressed')
   const found = await postern(env, ['suppression', 'find', 'gone@example.com'])
-  const [, id = ''] =
-    /^(sp_\w{26}) +acme +no_mailbox +.* 550 5\.1\.1 no such user here\n/m.exec(found.out) ?? []
+  const [, id = ''] = /^(sp_\w{26}) +acme +no_mailbox +.* 550 5\.1\.1 no such user here\n/m.exec(found.out) ?? []
   assert.match(found.out, /"postern suppression remove ID" ends one\.\n$/)
   const emails = await postern(env, ['email', 'list', '--to', 'gone@example.com'])
   assert.match(
@@ -77,10 +73,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   )
   const tried = await postern(env, ['send-test', 'gone@example.com', '--app', 'acme'])
   assert.equal(tried.code, 1)
-  assert.match(
-    tried.out,
-    /Not sent: its recipient was suppressed, because a mail server had said that its mailbox/,
-  )
+  assert.match(tried.out, /Not sent: its recipient was suppressed, because a mail server had said that its mailbox/)
   assert.match(tried.out, /Its recipient is suppressed until .*, since the email em_\w+ \(550 5\.1\.1/)
   assert.equal((await postern(env, ['suppression', 'remove', id])).code, 0)
   assert.match((await postern(env, ['suppression', 'remove', id])).err, /There is no suppression "sp_/)
@@ -90,10 +83,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
 test('suppressions are added for an app or all apps, listed and cleared, never without a filter or a yes', async () => {
   const run = (...args: string[]) => postern(env, ['suppression', ...args])
   assert.match((await run('add', 'x@gmail.com')).err, /give --app APP or --all-apps/)
-  assert.match(
-    (await run('add', 'x@gmail.com', '--app', 'acme', '--days', '0')).err,
-    /--days is a whole number/,
-  )
+  assert.match((await run('add', 'x@gmail.com', '--app', 'acme', '--days', '0')).err, /--days is a whole number/)
   assert.match((await run('add', 'x', '--all-apps')).err, /to: /)
   const made = await run('add', 'x@gmail.com', '--all-apps', '--days', '3')
   assert.match(made.out, /^sp_\w{26}: suppressed until /)

@@ -57,9 +57,7 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
   const email = answer.headers.get('email-id')
   await eventually(() => named(spansOf(caller.traceId), 'attempt').length === 1)
   const spans = spansOf(caller.traceId)
-  const [request, attempt, submit] = ['POST /v1/email', 'attempt', 'submit'].map(
-    (name) => named(spans, name)[0],
-  )
+  const [request, attempt, submit] = ['POST /v1/email', 'attempt', 'submit'].map((name) => named(spans, name)[0])
   assert.ok(request && attempt && submit)
   assert.deepEqual([request.kind, attempt.kind], [SpanKind.SERVER, SpanKind.CONSUMER])
   assert.equal(parentOf(request), caller.spanId)
@@ -71,10 +69,7 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
   assert.equal(parentOf(named(spans, 'render')[0]), attempt.spanContext().spanId)
   assert.equal(request.attributes['http.response.status_code'], 202)
   assert.deepEqual(
-    [request, attempt].map(({ attributes }) => [
-      attributes['messaging.message.id'],
-      attributes['postern.app'],
-    ]),
+    [request, attempt].map(({ attributes }) => [attributes['messaging.message.id'], attributes['postern.app']]),
     [
       [email, service.app.id],
       [email, service.app.id],
@@ -89,9 +84,7 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
 })
 
 test('a retry is a trace of its own, with a link to the request', async (t) => {
-  const relay = await startScriptedServer(t, (connection) =>
-    connection === 0 ? { dot: '451 4.7.1 later' } : {},
-  )
+  const relay = await startScriptedServer(t, (connection) => (connection === 0 ? { dot: '451 4.7.1 later' } : {}))
   const service = await startTestService(t, { relays: [relayTo(relay.port)] })
   await service.post({})
   const caller = client('b')
@@ -103,9 +96,7 @@ test('a retry is a trace of its own, with a link to the request', async (t) => {
     )
   await eventually(() => attempts().length === 1)
   const token = await newManagementToken(service)
-  await eventually(
-    async () => (await ask(service, `POST /v1/emails/${email}/retry`, { token })).status === 200,
-  )
+  await eventually(async () => (await ask(service, `POST /v1/emails/${email}/retry`, { token })).status === 200)
   await eventually(() => attempts().length === 2)
   const [first, second] = attempts()
   const [request] = named(spansOf(caller.traceId), 'POST /v1/email')
@@ -142,11 +133,7 @@ test('a failed email and a store that does not answer mark their spans as errors
   const [submit] = named(spansOf(failing.traceId), 'submit')
   assert.deepEqual([attempt.status.code, submit?.status.code], [SpanStatusCode.ERROR, SpanStatusCode.ERROR])
   assert.deepEqual(
-    [
-      submit?.attributes['smtp.reply_code'],
-      submit?.attributes['smtp.enhanced_code'],
-      submit?.attributes['smtp.stage'],
-    ],
+    [submit?.attributes['smtp.reply_code'], submit?.attributes['smtp.enhanced_code'], submit?.attributes['smtp.stage']],
     [550, '5.1.1', 'envelope'],
   )
   await service.store.close()
@@ -178,10 +165,7 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
   exporter.reset()
   const headers = { host: 'x', authorization: `Bearer ${key}` }
   const payload = validBody()
-  assert.equal(
-    (await listener.inject({ method: 'POST', url: '/v1/email', headers, payload })).statusCode,
-    500,
-  )
+  assert.equal((await listener.inject({ method: 'POST', url: '/v1/email', headers, payload })).statusCode, 500)
   assert.deepEqual(
     exporter.getFinishedSpans().map(({ name, status }) => [name, status.code]),
     [

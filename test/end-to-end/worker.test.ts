@@ -77,8 +77,7 @@ test('an email that cannot be composed is deferred as our fault, without doubt a
   }))
   const ids = [await post('a@example.com'), await post('b@example.com')]
   worker.start()
-  const states = async () =>
-    (await Promise.all(ids.map((id) => store.findEmail(id)))).map((email) => email?.state)
+  const states = async () => (await Promise.all(ids.map((id) => store.findEmail(id)))).map((email) => email?.state)
   await eventually(async () => (await states()).toSorted().join() === 'deferred,delivered')
   const emails = await Promise.all(ids.map((id) => store.findEmail(id)))
   const last = emails.find((email) => email?.state === 'deferred')?.trail.at(-1)

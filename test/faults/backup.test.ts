@@ -79,9 +79,7 @@ test('a backup that is killed leaves no file of its name, and the next one works
   for (let n = 0; n < 5; n++) {
     const file = join(folder, `killed-${n}.db`)
     const child = spawnPostern(['backup', file], { env: { ...process.env, ...env } })
-    const part = await eventually(() =>
-      readdirSync(folder).find((name) => name.startsWith(`killed-${n}.db.part-`)),
-    )
+    const part = await eventually(() => readdirSync(folder).find((name) => name.startsWith(`killed-${n}.db.part-`)))
     await eventually(() => statSync(join(folder, part)).size > n * 30 * 2 ** 20)
     child.kill('SIGKILL')
     const [, signal] = await once(child, 'exit')

@@ -16,8 +16,7 @@ test('twenty clients that make many small pieces of the largest message take lit
     POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`,
     POSTERN_BOUNCE_ADDRESS: bounceAddress,
   })
-  const readPeakMiB = () =>
-    Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
+  const readPeakMiB = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
   const beforeMiB = readPeakMiB()
   // Each doubled dot ends a piece. The messages stay open, so that all are held at once. As lists of their
   // pieces they took 26 MiB each.

@@ -161,8 +161,7 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   const { server } = started
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://auth.acme.test'])
   const { secret } = await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'kratos'])
-  const webhook = (await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'supabase']))
-    .secret
+  const webhook = (await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'supabase'])).secret
   const signing = 'canary-signing-key-of-zitadel'
   await posternJson(server.env, ['hook', 'connect', 'acme', 'zitadel'], { input: signing })
   const call = async (path: string, body: object, key: string) => {
@@ -277,9 +276,7 @@ const base64Marks = words.flatMap(inBase64)
 const hexMarks = words.map((word) => Buffer.from(word).toString('hex'))
 
 function filesUnder(folder: string): string[] {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  )
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return files.map((entry) => join(entry.parentPath, entry.name))
 }
 
@@ -293,13 +290,7 @@ function assertUnmarked(place: string, text: string, secrets: readonly string[])
   for (const secret of secrets) assert.ok(!text.includes(secret), `a key or secret in ${place}`)
 }
 
-const placesOfReplies = [
-  /^\/emails\/em_/,
-  /^\/delivery$/,
-  /^\/v1\/emails$/,
-  /^\/v1\/emails\/em_/,
-  /^\/v1\/status$/,
-]
+const placesOfReplies = [/^\/emails\/em_/, /^\/delivery$/, /^\/v1\/emails$/, /^\/v1\/emails\/em_/, /^\/v1\/status$/]
 
 /** Looks at the places that are read through the service. */
 async function lookAtReaders({ spans, reader, streams, refusals, secrets, traced }: Lived): Promise<void> {

@@ -113,10 +113,7 @@ async function startRelays(t: Scope) {
     return `file:${join(folder, name)}`
   }
   const { email, key, keyId } = serviceAccount
-  const robot = write(
-    'robot.json',
-    JSON.stringify({ client_email: email, private_key: key, private_key_id: keyId }),
-  )
+  const robot = write('robot.json', JSON.stringify({ client_email: email, private_key: key, private_key_id: keyId }))
   const bySmtp = `smtp://no-reply%40acme.test@127.0.0.1:${smtp.port}?oauth=${tokenUrl}&scope=mail`
   return {
     received: smtp.received,

@@ -35,24 +35,17 @@ async function post(server: Running, key: string): Promise<Response> {
   })
 }
 
-const ready = async ({ ops }: Pick<RunningPostern, 'ops'>): Promise<number> =>
-  (await fetch(`${ops}/readyz`)).status
+const ready = async ({ ops }: Pick<RunningPostern, 'ops'>): Promise<number> => (await fetch(`${ops}/readyz`)).status
 
 const ended = ({ child }: Running) =>
-  child.exitCode === null && child.signalCode === null
-    ? once(child, 'exit')
-    : Promise.resolve([child.exitCode])
+  child.exitCode === null && child.signalCode === null ? once(child, 'exit') : Promise.resolve([child.exitCode])
 
 /** Process id under strace, for signals: strace itself takes none. */
 const traced = ({ child }: Running): number =>
   Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')[0])
 
 /** Final check, with the service running: every acknowledged email is delivered. */
-async function assertNothingLost(
-  t: TestContext,
-  env: Variables,
-  account: Omit<Account, 'store'>,
-): Promise<void> {
+async function assertNothingLost(t: TestContext, env: Variables, account: Omit<Account, 'store'>): Promise<void> {
   const store = await openStore(parseConfig(env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await assertAllDelivered(t, { ...account, store })
@@ -81,8 +74,7 @@ async function survivesFullDisk(t: TestContext, folder: string, variables: Varia
   )
   await eventually(async () => (await ready(server)) === 503)
   // On PostgreSQL, a small write may still find room where an email does not.
-  const cause =
-    /^Needs attention:\n {2}! (The database cannot be written|Requests are answered 503 by the process)/
+  const cause = /^Needs attention:\n {2}! (The database cannot be written|Requests are answered 503 by the process)/
   await eventually(async () => cause.test((await postern(server.env, ['status'])).out))
   rmSync(join(folder, 'balloon'))
   await eventually(async () => (await ready(server)) === 200)

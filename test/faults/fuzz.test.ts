@@ -68,9 +68,7 @@ test(`row 49: ${total} generated requests: no 500, no crash, no growth, nothing 
     }
   }
   await Promise.all(Array.from({ length: 32 }, client))
-  t.diagnostic(
-    `answers: ${JSON.stringify(Object.fromEntries(counts))}; resident ${Math.round(residentMiB())} MiB`,
-  )
+  t.diagnostic(`answers: ${JSON.stringify(Object.fromEntries(counts))}; resident ${Math.round(residentMiB())} MiB`)
   assert.equal(server.child.exitCode, null)
   assert.ok(residentMiB() < 400)
   assert.ok((counts.get(202) ?? 0) > total / 10 && (counts.get(400) ?? 0) > total / 10)

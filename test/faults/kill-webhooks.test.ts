@@ -48,12 +48,7 @@ async function startReceiver(t: TestContext) {
  * Reports each received email, again and again until the listener has answered 250. It stays far below the
  * number of messages that may wait for the receiver, beyond which further ones are lost.
  */
-function startReporter(
-  t: TestContext,
-  port: number,
-  received: readonly Received[],
-  countTaken: () => number,
-) {
+function startReporter(t: TestContext, port: number, received: readonly Received[], countTaken: () => number) {
   const acknowledged: string[] = []
   const state = { on: true }
   const transport = createTransport({ host: '127.0.0.1', port, ignoreTLS: true, connectionTimeout: 2000 })

@@ -86,8 +86,7 @@ test('row 28: killed after the 250, before it is recorded: at most one duplicate
   const current: { child?: RunningPostern['child'] } = {}
   const relay = await startScriptedServer(t, (connection) => ({
     // The relay has the message. The service is killed before it gets a reply.
-    dot: (socket) =>
-      connection === 0 ? current.child?.kill('SIGKILL') : socket.write('250 2.0.0 taken\r\n'),
+    dot: (socket) => (connection === 0 ? current.child?.kill('SIGKILL') : socket.write('250 2.0.0 taken\r\n')),
   }))
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   current.child = server.child

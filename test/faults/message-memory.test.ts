@@ -35,8 +35,7 @@ test('forms of 100 apps in every language take at most 17 MB, whether each is me
   const apps = Array.from({ length: 100 }, () => newId('app', 0))
   const composeAll = (composer: MessageComposer, times: number) => {
     for (const id of apps)
-      for (const locale of languageTags)
-        for (let n = 0; n < times; n++) composer.compose(newInput(id, locale))
+      for (const locale of languageTags) for (let n = 0; n < times; n++) composer.compose(newInput(id, locale))
   }
   // All languages are read, and the code is compiled.
   composeAll(new MessageComposer(), 2)

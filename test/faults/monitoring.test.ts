@@ -90,15 +90,11 @@ test('every panel of the dashboard has data after mail went well and wrong, and 
   for (const name of ['delivered', 'deferred', 'failed', 'expired'])
     await service.post(validBody({ to: `${name}@example.com` }))
   await service.post({})
-  await eventually(
-    async () => (await monitor.finished('delivered')) === 2 && (await monitor.finished('failed')) === 1,
-  )
+  await eventually(async () => (await monitor.finished('delivered')) === 2 && (await monitor.finished('failed')) === 1)
   service.advance(900_000) // the deferred one expires
   await eventually(async () => (await monitor.finished('expired')) === 1)
   const names = new Set(await monitor.names())
-  const panels = dashboard.panels.flatMap(({ targets = [], title }) =>
-    targets.map(({ expr }) => ({ expr, title })),
-  )
+  const panels = dashboard.panels.flatMap(({ targets = [], title }) => targets.map(({ expr }) => ({ expr, title })))
   assert.ok(panels.length > 30)
   for (const { expr, title } of panels) {
     for (const name of metricsOf(expr)) assert.ok(names.has(name), `${title}: there is no metric ${name}`)

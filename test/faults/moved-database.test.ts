@@ -171,10 +171,7 @@ for (const suffix of ['-wal', '-shm'])
     const ended = once(first.child, 'exit')
     rmSync(path + suffix)
     await ended
-    assert.match(
-      first.output(),
-      new RegExp(`postern\\.db${suffix} was moved, deleted .* so it ends: start it again`),
-    )
+    assert.match(first.output(), new RegExp(`postern\\.db${suffix} was moved, deleted .* so it ends: start it again`))
     const created = await postern(server.env, ['app', 'create', 'Other', '--from', 'Other <a@other.test>'])
     assert.equal(created.code, 0, created.err)
     const relay = await startSmtpServer(t)

@@ -2,16 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  closeSync,
-  constants,
-  openSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, readSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fillDisk, makeSmallDisk } from '../support/block-device.ts'
@@ -47,11 +38,7 @@ async function servesWithoutLog(t: TestContext, stdout: number | 'pipe', under: 
   return { ...server, status, readLost }
 }
 
-async function stops({
-  child,
-}: {
-  readonly child: import('node:child_process').ChildProcess
-}): Promise<void> {
+async function stops({ child }: { readonly child: import('node:child_process').ChildProcess }): Promise<void> {
   const ended = once(child, 'exit')
   child.kill('SIGTERM')
   assert.deepEqual(await ended, [0, null])

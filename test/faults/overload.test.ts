@@ -61,14 +61,10 @@ test('row 40: 1,000 slow connections at once are closed in time, and valid reque
   const server = await serve(t)
   const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(server)))
   atEnd(t, () => sockets.forEach((socket) => void socket.destroy()))
-  const closed = sockets.map(
-    (socket) => new Promise<void>((resolve) => socket.once('close', () => resolve())),
-  )
+  const closed = sockets.map((socket) => new Promise<void>((resolve) => socket.once('close', () => resolve())))
   for (const [index, socket] of sockets.entries()) {
     const head = `POST /v1/email HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key}\r\n`
-    socket.write(
-      index % 2 === 0 ? head : `${head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`,
-    )
+    socket.write(index % 2 === 0 ? head : `${head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`)
   }
   const drip = setInterval(() => {
     for (const [index, socket] of sockets.entries())
@@ -174,14 +170,7 @@ async function whileFlooded(
 function invalidRequests(key: string, size: number): string {
   const request = (authorization: string, body: string) =>
     `POST /v1/email HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  const elsewhere = JSON.stringify(
-    validBody({ url: 'https://evil.test/?token=x', expiresAt: '2099-01-01T00:00:00Z' }),
-  )
-  const kinds = [
-    request('pst_junk', '{}'),
-    request(key, '{"to":1}'),
-    request(key, elsewhere),
-    request('junk', 'junk'),
-  ]
+  const elsewhere = JSON.stringify(validBody({ url: 'https://evil.test/?token=x', expiresAt: '2099-01-01T00:00:00Z' }))
+  const kinds = [request('pst_junk', '{}'), request(key, '{"to":1}'), request(key, elsewhere), request('junk', 'junk')]
   return Array.from({ length: size / kinds.length }, () => kinds.join('')).join('')
 }

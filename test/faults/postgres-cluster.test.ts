@@ -103,8 +103,7 @@ test('row 15: the primary dies under load, its synchronous standby is promoted: 
   const standby = await startCluster(t, standbyFolder, {
     primary_conninfo: `host=127.0.0.1 port=${primary.port} user=postgres`,
   })
-  const states = () =>
-    runSql<{ sync_state: string }>(primary.url, 'select sync_state from pg_stat_replication')
+  const states = () => runSql<{ sync_state: string }>(primary.url, 'select sync_state from pg_stat_replication')
   await eventually(async () => (await states())[0]?.sync_state === 'sync')
 
   const { received, port } = await startSmtpServer(t)

@@ -14,15 +14,7 @@ import { delivered, newSender as newSubject, request } from '../conformance/subj
 import { databaseAt } from '../support/database.ts'
 import { deleteApp } from '../support/operator.ts'
 import { type PostgresServer, runSql, startCluster, startPostgres } from '../support/postgres.ts'
-import {
-  newRing,
-  newSender,
-  relayTo,
-  send,
-  startTestService,
-  type TestService,
-  validBody,
-} from '../support/service.ts'
+import { newRing, newSender, relayTo, send, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -45,9 +37,7 @@ const serve = (
   more: { port?: number } = {},
 ): Promise<TestService> =>
   startTestService(t, {
-    database: databaseAt(
-      more.port === undefined ? server.url : server.url.replace(/:\d+\//, `:${more.port}/`),
-    ),
+    database: databaseAt(more.port === undefined ? server.url : server.url.replace(/:\d+\//, `:${more.port}/`)),
     roles: new Set(['api', 'links'] as const),
     linksBaseUrl: 'https://links.test',
   })
@@ -70,12 +60,7 @@ async function unavailable(t: TestContext, service: TestService): Promise<void> 
   assert.deepEqual([answer.status, answer.body.error.code], [503, 'queue_unavailable'])
 }
 
-async function openAt(
-  t: TestContext,
-  url: string,
-  clock = newClockOffset(),
-  ring = newRing(),
-): Promise<Store> {
+async function openAt(t: TestContext, url: string, clock = newClockOffset(), ring = newRing()): Promise<Store> {
   const address = databaseAt(url)
   assert.ok(address.engine === 'postgres')
   const store = await openPostgresStore({ address, ring, queueMax: 1_000_000, clock })
@@ -171,8 +156,7 @@ test('row 17: all lanes wait: 503 in bounded time, while workers deliver on conn
   const relay = await startSmtpServer(t)
   const service = await serve(t, server)
   const senders = await Promise.all(Array.from({ length: 24 }, (_, i) => newSender(service, `s${i}`)))
-  const post = (key: string) =>
-    send(service.apiUrl, JSON.stringify(someone()), { authorization: `Bearer ${key}` })
+  const post = (key: string) => send(service.apiUrl, JSON.stringify(someone()), { authorization: `Bearer ${key}` })
   for (const { key } of senders) assert.equal((await post(key)).status, 202)
   const holder = await connect(t, server.url)
   await holder.query('begin')
@@ -227,9 +211,7 @@ test('a server whose default is not to wait for the disk: what was promised is o
   const state = async () => (await store.findEmail(answer.emailId))?.state
   await crash()
   assert.equal(await eventually(state), 'queued')
-  const held = await eventually(
-    async () => (await store.claimDue({ max: 1, perApp: 9, leases: [] })).claims[0],
-  )
+  const held = await eventually(async () => (await store.claimDue({ max: 1, perApp: 9, leases: [] })).claims[0])
   await crash()
   assert.equal(await eventually(state), 'sending')
   assert.equal(await store.recordOutcome(held, delivered), true)
@@ -282,10 +264,7 @@ test('row 14: claims that wait for a standby that is gone do not add up on the s
   await runSql(server.url, "alter system set synchronous_standby_names = 'nobody'")
   await runSql(server.url, 'select pg_reload_conf()')
   await eventually(async () => {
-    const [row] = await runSql<{ synchronous_standby_names: string }>(
-      server.url,
-      'show synchronous_standby_names',
-    )
+    const [row] = await runSql<{ synchronous_standby_names: string }>(server.url, 'show synchronous_standby_names')
     return row?.synchronous_standby_names === 'nobody'
   })
   for (let i = 0; i < 3; i++)

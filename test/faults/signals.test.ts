@@ -5,15 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
-import {
-  command,
-  newAcme,
-  postern,
-  serveEnvironment,
-  spawnServe,
-  spawnServeInto,
-  startServe,
-} from '../support/cli.ts'
+import { command, newAcme, postern, serveEnvironment, spawnServe, spawnServeInto, startServe } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { startLoad } from '../support/load.ts'
 import { freePort } from '../support/ports.ts'
@@ -73,9 +65,7 @@ test('row 57: few file descriptors: requests may be refused, mail that was accep
     output += chunk
   })
   const { hostname, port } = new URL(server.api)
-  const idle: Socket[] = Array.from({ length: 120 }, () =>
-    connect(Number(port), hostname).on('error', () => {}),
-  )
+  const idle: Socket[] = Array.from({ length: 120 }, () => connect(Number(port), hostname).on('error', () => {}))
   atEnd(t, () => idle.forEach((socket) => void socket.destroy()))
   const load = startLoad(t, { api: () => server.api, key: server.key, clients: 20, each: 20 })
   await load.done

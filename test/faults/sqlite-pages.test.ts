@@ -12,9 +12,7 @@ test('an accepted email costs at most 3.6 pages of the WAL in groups of 64, also
   const { path, open } = newSqliteFile(t)
   const filled = await open()
   const senders = await Promise.all(
-    Array.from({ length: 100 }, (_, n) =>
-      newSender(filled, `app${n}`, { keyPerMinute: 1_000_000, daily: 1_000_000 }),
-    ),
+    Array.from({ length: 100 }, (_, n) => newSender(filled, `app${n}`, { keyPerMinute: 1_000_000, daily: 1_000_000 })),
   )
   let serial = 0
   const group = (store: Store, size: number) =>

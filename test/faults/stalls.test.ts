@@ -47,13 +47,7 @@ const withHeader = (
   { others = [], body = '' }: { others?: readonly string[]; body?: string } = {},
 ) => {
   return (text: string) => {
-    const lines = [
-      `${line} HTTP/1.1`,
-      'Host: 127.0.0.1',
-      'Connection: close',
-      ...others,
-      `${header}: ${text}`,
-    ]
+    const lines = [`${line} HTTP/1.1`, 'Host: 127.0.0.1', 'Connection: close', ...others, `${header}: ${text}`]
     const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]
     return exchange(base, `${[...lines, ...length].join('\r\n')}\r\n\r\n${body}`)
   }
@@ -76,12 +70,7 @@ const post = (name: string, others: readonly string[] = [bearer, json]) =>
   withHeader(service.urls.api, 'POST /v1/email', name, { others, body: email })
 
 const apiHeaders: Place[] = [
-  header(
-    'API, Content-Type',
-    post('Content-Type', [bearer]),
-    'application/json',
-    'application/json;charset=utf-8',
-  ),
+  header('API, Content-Type', post('Content-Type', [bearer]), 'application/json', 'application/json;charset=utf-8'),
   header('API, Authorization', post('Authorization', [json]), 'Bearer ', 'Bearer pst_'),
   header('API, Idempotency-Key', post('Idempotency-Key')),
   header('API, Content-Encoding', post('Content-Encoding')),
@@ -105,19 +94,9 @@ const field = (name: string, fields: (text: string) => object, ...begins: string
 const apiFields: Place[] = [
   field('to', (to) => validBody({ to }), 'a', 'a@'),
   field('type', (type) => validBody({ type })),
-  field(
-    'url',
-    (url) => validBody({ url }),
-    `${appOrigin}/?token=`,
-    `${appOrigin}/`,
-    'https://',
-    'acme://',
-    'acme:',
-  ),
+  field('url', (url) => validBody({ url }), `${appOrigin}/?token=`, `${appOrigin}/`, 'https://', 'acme://', 'acme:'),
   field('expiresAt', (expiresAt) => validBody({ expiresAt }), '2099-01-01T00:00:00.'),
-  field('names', (text) =>
-    validBody({ type: 'organisation_invite', organisationName: text, inviterName: text }),
-  ),
+  field('names', (text) => validBody({ type: 'organisation_invite', organisationName: text, inviterName: text })),
   {
     name: 'API, body',
     send: (text) => service.post(text).catch(() => {}),
@@ -149,14 +128,7 @@ const setting = (name: string, settings: (text: string) => object, ...begins: st
   }
 }
 const management: Place[] = [
-  setting(
-    'allowedUrls',
-    (text) => ({ allowedUrls: [text] }),
-    'https://',
-    'https://a.',
-    `${appOrigin}/`,
-    'https://*.',
-  ),
+  setting('allowedUrls', (text) => ({ allowedUrls: [text] }), 'https://', 'https://a.', `${appOrigin}/`, 'https://*.'),
   setting('appSchemes', (text) => ({ appSchemes: [text] }), 'acme', 'acme:', 'acme://', 'acme://a/'),
   setting('name', (text) => ({ name: text })),
   setting('sender', (text) => ({ from: { name: text, address: `${text}@a.test` } })),
@@ -232,14 +204,8 @@ const consolePlaces: Place[] = [
   form('/apps/acme/test-email', ['to', 'type'], 'a@'),
   form('/new-app', ['name', 'slug', 'from', 'allowedUrls'], 'https://'),
   form('/find', ['q'], 'a@', 'em_', 'req_', 'key_', 'pst_'),
-  ...['Cookie', 'Accept', 'User-Agent', 'Origin', 'Sec-Fetch-Site', 'Referer', 'X-Forwarded-For'].map(
-    (name) =>
-      header(
-        `console, ${name}`,
-        withHeader(service.urls.console, 'GET /apps', name),
-        'postern=',
-        'text/html',
-      ),
+  ...['Cookie', 'Accept', 'User-Agent', 'Origin', 'Sec-Fetch-Site', 'Referer', 'X-Forwarded-For'].map((name) =>
+    header(`console, ${name}`, withHeader(service.urls.console, 'GET /apps', name), 'postern=', 'text/html'),
   ),
   header(
     'console, Host',
@@ -278,24 +244,7 @@ const elsewhere: Place[] = [
 ]
 
 const characters = [...' \ta0.A/\\:;,=?#&%@-_+*"\'<([{~!|é']
-const pairs = [
-  'a.',
-  '/.',
-  '//',
-  '%2',
-  '%25',
-  ': ',
-  '; ',
-  '&=',
-  '.a@',
-  '[]',
-  '..',
-  'a ',
-  '\t ',
-  '-a',
-  '://',
-  '0.',
-]
+const pairs = ['a.', '/.', '//', '%2', '%25', ': ', '; ', '&=', '.a@', '[]', '..', 'a ', '\t ', '-a', '://', '0.']
 const ends = ['', '!', '?', ' x', '\\']
 
 const textsOf = ({ begins, length }: Place, share: number): string[] =>
@@ -335,9 +284,7 @@ async function stallsOf(place: Place): Promise<string[]> {
     if (most < stallMs) continue
     const least = await leastCostOf(place.send, half[index] ?? '', tries)
     if (most > growthMax * least)
-      found.push(
-        `${JSON.stringify(text.slice(0, 30))}…: ${least.toFixed(1)} ms, twice as long ${most.toFixed(1)} ms`,
-      )
+      found.push(`${JSON.stringify(text.slice(0, 30))}…: ${least.toFixed(1)} ms, twice as long ${most.toFixed(1)} ms`)
   }
   return found
 }

@@ -14,14 +14,7 @@ import { posternJson, type RunningPostern, spawnServe, startServe } from '../sup
 import { lacking } from '../support/installed.ts'
 import { makeMachine } from '../support/network.ts'
 import { listEmails } from '../support/operator.ts'
-import {
-  cutSessions,
-  makeCluster,
-  postgresUrl,
-  runSql,
-  startCluster,
-  startPostgres,
-} from '../support/postgres.ts'
+import { cutSessions, makeCluster, postgresUrl, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { reportCounts } from '../support/row-reporter.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'

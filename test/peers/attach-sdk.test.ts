@@ -32,8 +32,7 @@ test('an SDK that is attached as the page says exports the trace of an email', a
     )
   await eventually(() => spans().some(({ name }) => name === 'attempt'))
   const names = new Set(spans().map(({ name }) => name))
-  for (const name of ['POST /v1/email', 'enqueue', 'attempt', 'render', 'submit'])
-    assert.ok(names.has(name), name)
+  for (const name of ['POST /v1/email', 'enqueue', 'attempt', 'render', 'submit']) assert.ok(names.has(name), name)
   assert.equal(new Set(spans().map(({ traceId }) => traceId)).size, 1)
   const attributes = received()[0]?.resourceSpans[0]?.resource.attributes
   assert.equal(attributes?.find(({ key }) => key === 'service.name')?.value.stringValue, 'postern')

@@ -116,8 +116,7 @@ test('fetchmail hands a mailbox to `postern feedback read`, and leaves in it a r
   const mailbox = await startMailbox(t)
   // Only the field that the mailbox's own server wrote has the reference.
   mailbox.put(`Delivered-To: ${sender}\n${writeReport({ to: 'x@acme.test', recipient: 'ada@example.com' })}`)
-  const run = () =>
-    fetchMail(t, mailbox.port, `mda "${command.join(' ')} feedback read"`, env as NodeJS.ProcessEnv)
+  const run = () => fetchMail(t, mailbox.port, `mda "${command.join(' ')} feedback read"`, env as NodeJS.ProcessEnv)
   await run()
   assert.equal(mailbox.count(), 1)
   await serveHere(t, { ...env, POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })

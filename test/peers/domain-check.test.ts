@@ -93,11 +93,7 @@ const faults = [
 const zones = { internal: [], 'good.internal': good, 'faults.internal': faults }
 const server = skip === false ? await startNsd({ after }, zones) : { server: '', port: 0 }
 
-async function check(
-  domain: string,
-  change: Partial<DomainSubject> = {},
-  options: Partial<ZoneResolverOptions> = {},
-) {
+async function check(domain: string, change: Partial<DomainSubject> = {}, options: Partial<ZoneResolverOptions> = {}) {
   const { lookup } = new ZoneResolver({ servers: [server.server], ...options })
   const subject = { domain, envelopeDomain: domain, bounceDomain: null, keys: [], include: null, ...change }
   const lines = await checkDomain(subject, lookup)
@@ -285,17 +281,7 @@ test('three silent resolvers get no more queries than one; a lost query is asked
 test('no name makes a look-up fail with an exception', async (t) => {
   const { server: general } = await startNameServer(t, 'SERVFAIL')
   const long = `${'a.'.repeat(200)}test`
-  for (const name of [
-    '',
-    '.',
-    'a..test',
-    'x'.repeat(300),
-    long,
-    'a\0.test',
-    'ü.test',
-    '\ud800.test',
-    'a b.test',
-  ])
+  for (const name of ['', '.', 'a..test', 'x'.repeat(300), long, 'a\0.test', 'ü.test', '\ud800.test', 'a b.test'])
     for (const servers of [[general], null]) {
       const { lookup } = new ZoneResolver({ servers, general: [general] })
       assert.equal((await lookup(name, 'MX')).kind, 'unknown', name)
@@ -308,11 +294,7 @@ test('a record with ten includes of ten zones is judged, beside ten keys', { ski
   const own = await startNsd(t, {
     internal: [],
     ...Object.fromEntries(names.map((name) => [name, ['@ TXT "v=spf1 ip4:192.0.2.1 -all"']])),
-    'ten.internal': [
-      '@ MX 10 mail',
-      'mail A 192.0.2.1',
-      `bounce TXT ${quoteRecord(`v=spf1 ${includes} -all`)}`,
-    ],
+    'ten.internal': ['@ MX 10 mail', 'mail A 192.0.2.1', `bounce TXT ${quoteRecord(`v=spf1 ${includes} -all`)}`],
   })
   const keys = names.map((_, n) => ({ ...key, selector: `p${n}` }))
   const change = { keys, envelopeDomain: 'bounce.ten.internal', bounceDomain: 'bounce.ten.internal' }
@@ -377,18 +359,7 @@ test('opendkim-testkey reads the record, and finds that the key is its own', {
   const config = join(folder, 'opendkim.conf')
   writeFileSync(config, 'Nameservers 127.0.0.77\n')
   const run = (selector: string, domain: string) =>
-    runWithNsd(folder, [
-      toolPath('opendkim-testkey'),
-      '-vvv',
-      '-x',
-      config,
-      '-d',
-      domain,
-      '-s',
-      selector,
-      '-k',
-      file,
-    ])
+    runWithNsd(folder, [toolPath('opendkim-testkey'), '-vvv', '-x', config, '-d', domain, '-s', selector, '-k', file])
   assert.match(run('p1', 'good.internal'), /key OK/)
   assert.doesNotMatch(run('p2', 'good.internal'), /key OK/)
 })

@@ -49,11 +49,7 @@ const spfZones: readonly Zone[] = (
     ['no end', 'v=spf1 ip4:192.0.2.1', /^warn .*about other servers/],
     ['in capitals', 'V=SPF1 IP4:192.0.2.1 -ALL', /^ok /],
   ] as const
-).map(([what, text, expected]) => [
-  `SPF ${what}`,
-  [spf(text), goodDmarc, goodKey, ...goodMx],
-  { spf: expected },
-])
+).map(([what, text, expected]) => [`SPF ${what}`, [spf(text), goodDmarc, goodKey, ...goodMx], { spf: expected }])
 
 const noKey = (what: string, text: string | null, alignment: RegExp, spfLine: RegExp): Zone => [
   `no key, SPF ${what}`,
@@ -78,11 +74,7 @@ const dmarcZones: readonly Zone[] = (
     ['of a wildcard for SPF', 'v=spf1 -all', /^warn .*no DMARC record/],
     ['with spaces', 'v=DMARC1 ; p = none ; rua = mailto:d@b.test ;', /^ok /],
   ] as const
-).map(([what, text, expected]) => [
-  `DMARC ${what}`,
-  [goodSpf, dmarc(text), goodKey, ...goodMx],
-  { dmarc: expected },
-])
+).map(([what, text, expected]) => [`DMARC ${what}`, [goodSpf, dmarc(text), goodKey, ...goodMx], { dmarc: expected }])
 
 const mxZones: readonly Zone[] = (
   [
@@ -160,10 +152,7 @@ const all: readonly Zone[] = [
 ]
 const zoneOf = (n: number) => `z${n}.internal`
 const zones = Object.fromEntries(
-  all.map(([, records], n) => [
-    zoneOf(n),
-    records.map((record) => record.replaceAll('z.internal', zoneOf(n))),
-  ]),
+  all.map(([, records], n) => [zoneOf(n), records.map((record) => record.replaceAll('z.internal', zoneOf(n)))]),
 )
 const server = skip === false ? await startNsd({ after }, { internal: [], ...zones }) : { server: '' }
 

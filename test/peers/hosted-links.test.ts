@@ -78,9 +78,7 @@ test('row 47: in a browser: a scanner that runs scripts, prefetches and follows 
       await page.setExtraHTTPHeaders(visits === 0 ? { 'sec-purpose': 'prefetch' } : {})
       await page.goto(local(email.url))
       const anchors = await page.locator('a').all()
-      const links = await Promise.all(
-        anchors.map(async (anchor) => (await anchor.getAttribute('href')) ?? ''),
-      )
+      const links = await Promise.all(anchors.map(async (anchor) => (await anchor.getAttribute('href')) ?? ''))
       for (const link of links.filter((href) => /^http/.test(href))) {
         assert.doesNotMatch(link, /precious/)
         await page.goto(link).catch(() => {})

@@ -40,9 +40,7 @@ const skip = lacking('spamassassin')
 /** The scores of every language. */
 function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags) {
   const begin = 'From a@b Thu Nov 20 17:00:00 2026'
-  const mailbox = tags
-    .flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code)}\n`))
-    .join('')
+  const mailbox = tags.flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code)}\n`)).join('')
   const report = execFileSync(toolPath('spamassassin'), ['-L', '-t', '--mbox'], {
     input: Buffer.from(mailbox, 'latin1'),
     encoding: 'latin1',

@@ -57,9 +57,8 @@ test('its documents link to files that it holds', () => {
   const dist = join(root, 'dist')
   const readLinks = (folder: string) =>
     globSync('{,docs/}*.md', { cwd: folder }).flatMap((file) =>
-      Array.from(
-        readFileSync(join(folder, file), 'utf8').matchAll(/\]\(([^)#]+)[^)]*\)/g),
-        ([, target = '']) => join(dirname(file), target),
+      Array.from(readFileSync(join(folder, file), 'utf8').matchAll(/\]\(([^)#]+)[^)]*\)/g), ([, target = '']) =>
+        join(dirname(file), target),
       ).filter((target) => !target.includes(':')),
     )
   const missing = (folder: string) => readLinks(folder).filter((file) => !existsSync(join(folder, file)))
@@ -130,9 +129,6 @@ test('on Node 20 it says what to do', {
     return ran.stderr
   }
   const installed = say(join(app, 'node_modules/postern/bin/postern.js'))
-  assert.match(
-    installed,
-    /needs Node 24 or newer; this is v20\..*\nInstall a newer Node; the container image/,
-  )
+  assert.match(installed, /needs Node 24 or newer; this is v20\..*\nInstall a newer Node; the container image/)
   assert.match(say(join(root, 'bin/postern.js')), /"npm ci" \(without --omit\) installs one/)
 })

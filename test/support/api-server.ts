@@ -20,9 +20,7 @@ const read = (name: string) => readFileSync(new URL(`tls/localhost.${name}.pem`,
 export const localCa = read('cert')
 
 export const sendJson = (response: Response, status: number, value: unknown, headers = {}): void =>
-  void response
-    .writeHead(status, { 'content-type': 'application/json', ...headers })
-    .end(JSON.stringify(value))
+  void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
 
 export async function startApiServer(scope: Scope, answering: Answering, { tls = false } = {}) {
   const asked: Asked[] = []
@@ -38,9 +36,7 @@ export async function startApiServer(scope: Scope, answering: Answering, { tls =
       answering(one, response, asked.length)
     })
   }
-  const server = tls
-    ? https.createServer({ cert: localCa, key: read('key') }, onRequest)
-    : http.createServer(onRequest)
+  const server = tls ? https.createServer({ cert: localCa, key: read('key') }, onRequest) : http.createServer(onRequest)
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))

@@ -64,9 +64,9 @@ async function remoteOf(env: Variables): Promise<Variables> {
   return known
 }
 
-const { version } = JSON.parse(
-  readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
-) as { version: string }
+const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')) as {
+  version: string
+}
 
 const parts = composeCommands({
   version,
@@ -194,11 +194,7 @@ export function startPostern(
 }
 
 /** Runs one command with `--json`, which must succeed. */
-export async function posternJson<T>(
-  env: Variables,
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<T> {
+export async function posternJson<T>(env: Variables, args: readonly string[], options: RunOptions = {}): Promise<T> {
   const ran = await postern(env, [...args, '--json'], options)
   if (ran.code !== 0) throw new Error(`postern ${args.join(' ')}: ${ran.err}`)
   return JSON.parse(ran.out) as T
@@ -257,9 +253,7 @@ export async function spawnServeInto(
   stdout: number | 'pipe',
   more: Variables,
   under: readonly string[] = [],
-): Promise<
-  Pick<RunningPostern, 'api' | 'ops' | 'key' | 'env' | 'child'> & { readonly errors: () => string }
-> {
+): Promise<Pick<RunningPostern, 'api' | 'ops' | 'key' | 'env' | 'child'> & { readonly errors: () => string }> {
   const [api, ops] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
   const listen = { POSTERN_API_LISTEN: api, POSTERN_OPS_LISTEN: ops }
   const env = { ...(await serveEnvironment(scope)), ...listen, ...more }

@@ -48,8 +48,7 @@ function describe({ name, version, dev }: { name: string; version: string; dev: 
 
 function complete(file: string): void {
   const lock = readLock(file)
-  for (const missing of missingOptionals(lock))
-    lock.packages[`node_modules/${missing.name}`] = describe(missing)
+  for (const missing of missingOptionals(lock)) lock.packages[`node_modules/${missing.name}`] = describe(missing)
   // Workspaces keep their path.
   for (const entry of Object.values(lock.packages)) {
     if (entry.resolved?.startsWith('http')) delete entry.resolved

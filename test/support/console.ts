@@ -103,10 +103,7 @@ export function formOf(html: string, path: string): Record<string, string> {
   const form = html.match(/<form[\s\S]*?<\/form>/g)?.find((each) => each.includes(`action="${path}"`)) ?? ''
   assert.notEqual(form, '', `no form for ${path}`)
   const inputs = [...form.matchAll(/<input[^>]* name="([^"]+)"[^>]*?(?: value="([^"]*)")/g)]
-  const values = inputs.map(([all, name = '', value = '']) => [
-    name,
-    /value="([^"]*)"/.exec(all)?.[1] ?? value,
-  ])
+  const values = inputs.map(([all, name = '', value = '']) => [name, /value="([^"]*)"/.exec(all)?.[1] ?? value])
   return Object.fromEntries(values)
 }
 
@@ -142,9 +139,7 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
   })
   for (const [n, to] of ['ada', 'bob', 'later1', 'later2', 'nobody', 'cy'].entries())
     await service.post(validBody({ to: `${to}@example.com`, ...(n % 2 === 1 && { type: 'password_reset' }) }))
-  await service.post(
-    validBody({ to: 'ada@example.com', url: 'https://staging.acme.test/auth/?token=secret-of-ada' }),
-  )
+  await service.post(validBody({ to: 'ada@example.com', url: 'https://staging.acme.test/auth/?token=secret-of-ada' }))
   await service.post(validBody({ to: 'not an address' }))
   await send(
     service.apiUrl,
@@ -160,8 +155,7 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
   const states = async () =>
     (await store.listEmails({ limit: 50 })).items.map(({ state, trail }) => `${state}${trail.length}`)
   await eventually(
-    async () =>
-      (await states()).every((each) => !/^(queued|sending)/.test(each)) && (await states()).length === 8,
+    async () => (await states()).every((each) => !/^(queued|sending)/.test(each)) && (await states()).length === 8,
   )
   await store.updateApp(old.app.id, { status: 'disabled' }, operator)
   await eventually(async () => (await store.listRefusals(service.app.id)).length === 2)
@@ -178,14 +172,9 @@ export async function consolePages({
   find,
   keyId,
   store,
-}: Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'find' | 'keyId' | 'store'>): Promise<
-  string[]
-> {
+}: Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'find' | 'keyId' | 'store'>): Promise<string[]> {
   const [refusal] = await store.listRefusals(app.id)
-  const person = await store.createPerson(
-    { name: `person ${serial++}`, role: 'reader', apps: [app.id] },
-    operator,
-  )
+  const person = await store.createPerson({ name: `person ${serial++}`, role: 'reader', apps: [app.id] }, operator)
   const values: Record<string, string> = {
     app: 'acme',
     system: 'zitadel',

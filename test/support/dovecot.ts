@@ -74,10 +74,7 @@ function makeFolder(scope: Scope): string {
   return folder
 }
 
-export function startDovecot(
-  scope: Scope,
-  { nextPort, introspect }: { nextPort: number; introspect: string },
-) {
+export function startDovecot(scope: Scope, { nextPort, introspect }: { nextPort: number; introspect: string }) {
   const folder = makeFolder(scope)
   const oauth = join(folder, 'oauth2.conf')
   writeFileSync(

@@ -41,20 +41,7 @@ const hosts = [
   '',
 ]
 const ports = ['', '', '', ':443', ':8443', ':0', ':65536', ':', ':4a']
-const paths = [
-  '',
-  '/',
-  '/auth',
-  '/auth/../x',
-  '/%2e%2e/x',
-  '/a//b',
-  '/a\\b',
-  '/\t',
-  '/ü',
-  '/%',
-  '/a;b',
-  '/{x}',
-]
+const paths = ['', '/', '/auth', '/auth/../x', '/%2e%2e/x', '/a//b', '/a\\b', '/\t', '/ü', '/%', '/a;b', '/{x}']
 const queries = [
   '?token=abc',
   '?token=abc',
@@ -76,31 +63,8 @@ const fragments = ['', '', '#', '#x', '#?token=b']
 const randomLink = (random: Random): string =>
   [schemes, slashes, hosts, ports, paths, queries, fragments].map((part) => pick(random, part)).join('')
 
-const locals = [
-  'ada',
-  'a.b',
-  'a+b',
-  '"a b"',
-  'a..b',
-  '.a',
-  'ä',
-  'a'.repeat(65),
-  'a\r\nBcc: x',
-  'a,b',
-  'a@b',
-  '',
-]
-const domains = [
-  'example.com',
-  'EXAMPLE.com',
-  'exämple.com',
-  'localhost',
-  '[127.0.0.1]',
-  'a..b',
-  '-a.com',
-  'a.b>',
-  '',
-]
+const locals = ['ada', 'a.b', 'a+b', '"a b"', 'a..b', '.a', 'ä', 'a'.repeat(65), 'a\r\nBcc: x', 'a,b', 'a@b', '']
+const domains = ['example.com', 'EXAMPLE.com', 'exämple.com', 'localhost', '[127.0.0.1]', 'a..b', '-a.com', 'a.b>', '']
 
 const randomAddress = (random: Random): string =>
   `${pick(random, locals)}${pick(random, ['@', '@', '@', '@@', ''])}${pick(random, domains)}`
@@ -124,25 +88,8 @@ const odd: readonly unknown[] = [
   '<b>&"\'',
   'https://evil.test',
 ]
-const fields = [
-  'to',
-  'type',
-  'url',
-  'expiresAt',
-  'organisationName',
-  'org_name',
-  'inviterName',
-  '__proto__',
-  'x',
-]
-const types = [
-  'magic_link',
-  'email_verification',
-  'password_reset',
-  'organisation_invite',
-  'MAGIC_LINK',
-  'toString',
-]
+const fields = ['to', 'type', 'url', 'expiresAt', 'organisationName', 'org_name', 'inviterName', '__proto__', 'x']
+const types = ['magic_link', 'email_verification', 'password_reset', 'organisation_invite', 'MAGIC_LINK', 'toString']
 const times = [
   '2099-01-01T00:00:00Z',
   '2099-01-01',
@@ -175,15 +122,13 @@ function fieldsOf(random: Random, serial: number): Record<string, unknown> {
 
 /** Changes up to eight bytes of a body, and may cut it short. */
 function damage(random: Random, bytes: Buffer): Buffer {
-  for (let i = 0; i < 8 * random(); i++)
-    bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
+  for (let i = 0; i < 8 * random(); i++) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
   return random() < 0.2 ? bytes.subarray(0, Math.floor(random() * bytes.length)) : bytes
 }
 
 export function randomBody(random: Random, serial: number): Buffer {
   const kind = random()
-  if (kind < 0.05)
-    return Buffer.from(Array.from({ length: 200 * random() }, () => Math.floor(random() * 256)))
+  if (kind < 0.05) return Buffer.from(Array.from({ length: 200 * random() }, () => Math.floor(random() * 256)))
   const bytes = Buffer.from(JSON.stringify(fieldsOf(random, serial)))
   return kind < 0.25 ? damage(random, bytes) : bytes
 }

@@ -26,10 +26,7 @@ export async function press(
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   const chunks: Buffer[] = []
   for await (const chunk of answer) chunks.push(chunk as Buffer)
-  const given = Object.entries(answer.headersDistinct).map(([name, values]) => [
-    name,
-    (values ?? []).join(', '),
-  ])
+  const given = Object.entries(answer.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')])
   return new Response(answer.statusCode === 303 ? null : Buffer.concat(chunks), {
     status: answer.statusCode ?? 0,
     headers: Object.fromEntries(given) as Record<string, string>,

@@ -17,9 +17,7 @@ export function spoilJson(text: string, random: Random, more: readonly string[])
     const found = [...spoilt.matchAll(/(?<=[:[,])(?:"(?:[^"\\]|\\.)*"|\d+|null)(?=[,}\]])/g)]
     const place = random() < 0.8 && found.length > 0 ? one(found) : null
     const [start, length] =
-      place === null
-        ? [Math.floor(random() * spoilt.length), random() < 0.5 ? 0 : 3]
-        : [place.index, place[0].length]
+      place === null ? [Math.floor(random() * spoilt.length), random() < 0.5 ? 0 : 3] : [place.index, place[0].length]
     const put = one(place === null ? [...marks, ...values] : values)
     spoilt = spoilt.slice(0, start) + put + spoilt.slice(start + length)
   }

@@ -34,8 +34,7 @@ export function assertDescribed(operation: OperationName, answer: ManagementAnsw
   validators.set(name, check)
   assert.ok(check(body), `${name}: ${ajv.errorsText(check.errors)} in ${answer.text}`)
   // The document is open for later fields; today there are none but those of the operation.
-  if (status < 300)
-    assert.deepEqual(checkSchema(findOperation(operation).answer, body), { ok: true, value: body })
+  if (status < 300) assert.deepEqual(checkSchema(findOperation(operation).answer, body), { ok: true, value: body })
   assert.equal(headers.get('content-type'), 'application/json')
   assert.equal(headers.get('cache-control'), 'no-store')
 }
@@ -91,16 +90,10 @@ export async function newManagementToken(
 
 /** A person with a passkey, a session and an open link, made directly in the store. */
 export async function newPerson({ store }: Pick<TestService, 'store'>) {
-  const person = await store.createPerson(
-    { name: `person ${serial++}`, role: 'reader', apps: null },
-    operator,
-  )
+  const person = await store.createPerson({ name: `person ${serial++}`, role: 'reader', apps: null }, operator)
   if (person === 'name_taken') throw new Error('the name is taken')
   const passkey = `passkey-${serial++}`
-  await store.addPasskey(
-    { id: passkey, person: person.id, publicKey: 'k', counter: 0, name: 'laptop' },
-    operator,
-  )
+  await store.addPasskey({ id: passkey, person: person.id, publicKey: 'k', counter: 0, name: 'laptop' }, operator)
   const hash = hashSignInCode(newSignInCode())
   const expiresAt = store.now() + 3_600_000 // longer than any test run: a listing must not change by itself
   await store.createSignInCode({ hash, person: person.id, expiresAt }, operator)

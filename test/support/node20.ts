@@ -5,8 +5,7 @@ import { lacking, toolPath } from './installed.ts'
 
 const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
 
-export const node20 =
-  [toolPath('node20'), ...folders.map((entry) => join(entry, 'node'))].find(isNode20) ?? ''
+export const node20 = [toolPath('node20'), ...folders.map((entry) => join(entry, 'node'))].find(isNode20) ?? ''
 /** A skip reason, or false. */
 export const lackingNode20 = node20 === '' && lacking('node20')
 

@@ -36,8 +36,7 @@ export function assertDescribed(status: number, headers: Headers, body: unknown)
   assert.ok(check(body), `body of ${status}: ${ajv.errorsText(check.errors)} in ${JSON.stringify(body)}`)
   assert.equal(headers.get('content-type'), 'application/json')
   for (const [name, given] of Object.entries(response.headers ?? {})) {
-    const header =
-      given.$ref === undefined ? given : openapi.components.headers[given.$ref.split('/').at(-1) ?? '']
+    const header = given.$ref === undefined ? given : openapi.components.headers[given.$ref.split('/').at(-1) ?? '']
     const value = headers.get(name)
     assert.ok(value !== null || header?.required !== true, `${status} lacks the header ${name}`)
     if (value === null || header?.schema === undefined) continue

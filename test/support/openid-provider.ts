@@ -67,13 +67,9 @@ export async function startOpenIdProvider(scope: Scope, redirect: string, port =
   return { issuer, user, state }
 }
 
-async function agree(
-  provider: Provider,
-  { req, res }: Pick<KoaContextWithOIDC, 'req' | 'res'>,
-): Promise<void> {
+async function agree(provider: Provider, { req, res }: Pick<KoaContextWithOIDC, 'req' | 'res'>): Promise<void> {
   const { prompt } = await provider.interactionDetails(req, res)
-  if (prompt.name === 'login')
-    return provider.interactionFinished(req, res, { login: { accountId: 'user-1' } })
+  if (prompt.name === 'login') return provider.interactionFinished(req, res, { login: { accountId: 'user-1' } })
   const grant = new provider.Grant({ accountId: 'user-1', clientId: client.id })
   grant.addOIDCScope('openid profile email')
   const grantId = await grant.save()

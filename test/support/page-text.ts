@@ -6,8 +6,7 @@ const lines =
 
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
 
-const decode = (text: string): string =>
-  text.replace(/&(\w+|#\d+);/g, (all, name: string) => entities[name] ?? all)
+const decode = (text: string): string => text.replace(/&(\w+|#\d+);/g, (all, name: string) => entities[name] ?? all)
 
 const attribute = (attributes: string, name: string): string | null => {
   const found = new RegExp(`(?:^|\\s)${name}(?:="([^"]*)")?(?=\\s|/|$)`).exec(attributes)

@@ -167,10 +167,8 @@ export async function canConnect(url: string): Promise<boolean> {
 }
 
 /** A fresh cluster, started. */
-export const startPostgres = (
-  scope: Scope,
-  more: Readonly<Record<string, string>> = {},
-): Promise<PostgresServer> => startCluster(scope, makeCluster(scope), more)
+export const startPostgres = (scope: Scope, more: Readonly<Record<string, string>> = {}): Promise<PostgresServer> =>
+  startCluster(scope, makeCluster(scope), more)
 
 /** A session of its own, without the schema of a URL. */
 export async function openClient(scope: Scope, url: string): Promise<pg.Client> {

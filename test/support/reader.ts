@@ -26,13 +26,7 @@ export async function newReader(scope: Scope, { console: base, env }: RunningPos
     redirect: 'manual',
   })
   const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-  const { token } = await posternJson<{ token: string }>(env, [
-    'token',
-    'create',
-    'reader',
-    '--role',
-    'admin',
-  ])
+  const { token } = await posternJson<{ token: string }>(env, ['token', 'create', 'reader', '--role', 'admin'])
   const asPerson = { accept: 'text/html', cookie }
   const asProgram = { authorization: `Bearer ${token}` }
   const read = (path: string, headers: Record<string, string>): Promise<string> =>

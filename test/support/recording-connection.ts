@@ -57,9 +57,7 @@ export class RecordingConnection extends Connection {
   scans(): string[] {
     const explained = [...this.texts].filter((text) => /^\s*(select|delete|update|with)/.test(text))
     const rows = explained.flatMap((text) => this.connection.prepare(`explain query plan ${text}`).all())
-    return rows
-      .map(({ detail }) => String(detail))
-      .filter((detail) => detail.startsWith('SCAN') && !isSmall(detail))
+    return rows.map(({ detail }) => String(detail)).filter((detail) => detail.startsWith('SCAN') && !isSmall(detail))
   }
 }
 
@@ -68,9 +66,7 @@ export class RecordingConnection extends Connection {
  * a step with filters reads what the step has read.
  */
 const isSmall = (detail: string): boolean =>
-  /^SCAN (queue USING INDEX queue_suspect|app USING INDEX app_inactive|queue_depth|small|step|\(subquery)/.test(
-    detail,
-  )
+  /^SCAN (queue USING INDEX queue_suspect|app USING INDEX app_inactive|queue_depth|small|step|\(subquery)/.test(detail)
 
 /** A new database file. */
 export async function openRecording(t: Scope): Promise<RecordingConnection> {

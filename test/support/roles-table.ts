@@ -81,8 +81,6 @@ export function renderRolesTable(): string {
     ].join(' | ')
     rows.set(cells, [...(rows.get(cells) ?? []), name])
   }
-  const lines = [...rows].map(
-    ([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${cells} |`,
-  )
+  const lines = [...rows].map(([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${cells} |`)
   return [`| ${heads.join(' | ')} |`, `|${' --- |'.repeat(heads.length)}`, ...lines].join('\n')
 }

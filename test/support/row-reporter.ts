@@ -35,8 +35,7 @@ export default async function* rowReporter(events: AsyncIterable<TestEvent>): As
   let last = null as RowResult | null
   for await (const event of events) {
     if (event.type === 'test:diagnostic' && last !== null) {
-      const [, tried, lost, duplicated] =
-        /^tried (\d+), lost (\d+), duplicated (\d+)$/.exec(event.data.message) ?? []
+      const [, tried, lost, duplicated] = /^tried (\d+), lost (\d+), duplicated (\d+)$/.exec(event.data.message) ?? []
       if (tried === undefined) continue
       last = { ...last, counts: { tried: Number(tried), lost: Number(lost), duplicated: Number(duplicated) } }
       continue

@@ -137,10 +137,7 @@ export const newTestRelay = (config: RelayConfig): Relay =>
   newRelay(config, { random: Math.random, onChange: () => {} })
 
 /** A body that is accepted. */
-export const validBody = (
-  change: Record<string, unknown> = {},
-  nowMs = Date.now(),
-): Record<string, unknown> => ({
+export const validBody = (change: Record<string, unknown> = {}, nowMs = Date.now()): Record<string, unknown> => ({
   to: 'ada@example.com',
   type: 'magic_link',
   url: 'https://app.acme.test/auth?token=abc',
@@ -189,11 +186,7 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
 }
 
 /** Posts JSON and validates the answer against OpenAPI. A header given as '' is left out. */
-export async function send(
-  url: string,
-  body: string | Uint8Array,
-  headers: Record<string, string>,
-): Promise<Answer> {
+export async function send(url: string, body: string | Uint8Array, headers: Record<string, string>): Promise<Answer> {
   const all = { 'content-type': 'application/json', ...headers }
   const present = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
   const response = await fetch(url, { method: 'POST', headers: present, body: Buffer.from(body) })
@@ -207,11 +200,7 @@ export async function send(
 }
 
 /** An app with a key of its own. */
-export async function newSender(
-  service: Pick<Service, 'store'>,
-  slug: string,
-  settings: AppSettings = testSettings,
-) {
+export async function newSender(service: Pick<Service, 'store'>, slug: string, settings: AppSettings = testSettings) {
   const senderDomains = withAddressDomains(settings)
   const app = await service.store.createApp(slug, { ...settings, senderDomains }, operator)
   if (app === null) throw new Error(`the slug ${slug} is taken`)

@@ -25,10 +25,7 @@ export async function openDialogue(port: number, localAddress = '127.0.0.1'): Pr
     isClosed = true
   })
   const reply = async () => {
-    const line = await eventually(
-      () => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null),
-      60_000,
-    )
+    const line = await eventually(() => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null), 60_000)
     text = ''
     return line.trim()
   }
@@ -43,18 +40,13 @@ export async function openDialogue(port: number, localAddress = '127.0.0.1'): Pr
 /** Hands a report over, from the empty sender, and resolves to the last reply. */
 export async function handReport(
   port: number,
-  {
-    to,
-    report,
-    localAddress,
-  }: { readonly to: string; readonly report: string; readonly localAddress?: string },
+  { to, report, localAddress }: { readonly to: string; readonly report: string; readonly localAddress?: string },
 ): Promise<string> {
   const { say, socket, ehlo } = await openDialogue(port, localAddress)
   await ehlo()
   await say('MAIL FROM:<>')
   const rcpt = await say(`RCPT TO:<${to}>`)
-  const last =
-    rcpt.startsWith('250') && (await say('DATA')).startsWith('354') ? await say(`${report}\r\n.`) : rcpt
+  const last = rcpt.startsWith('250') && (await say('DATA')).startsWith('354') ? await say(`${report}\r\n.`) : rcpt
   socket.end()
   return last
 }
@@ -63,7 +55,6 @@ export async function handReport(
 export async function beginData(port: number, to: string, localAddress?: string): Promise<Dialogue> {
   const dialogue = await openDialogue(port, localAddress)
   await dialogue.ehlo()
-  for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA'])
-    assert.match(await dialogue.say(command), /^[23]/)
+  for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA']) assert.match(await dialogue.say(command), /^[23]/)
   return dialogue
 }

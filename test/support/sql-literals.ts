@@ -50,9 +50,7 @@ function readModule(file: string): Module {
     }
     const declaration = isNode(statement.declaration) ? statement.declaration : statement
     if (declaration.type !== 'VariableDeclaration') declarations.set(nameOf(declaration.id), declaration)
-    else
-      for (const declared of declaration.declarations as Walked[])
-        declarations.set(nameOf(declared.id), declared)
+    else for (const declared of declaration.declarations as Walked[]) declarations.set(nameOf(declared.id), declared)
   }
   return { text, declarations, imports }
 }

@@ -123,10 +123,7 @@ export function requestFor(name: OperationName, target: Target, asId = true) {
   }
   const body = bodies[name]?.(target)
   const params = Object.fromEntries(
-    [...path.matchAll(/\{(\w+)\}/g)].map(([, each = '']) => [
-      each,
-      values[name === 'app.put' ? 'new' : each] ?? '',
-    ]),
+    [...path.matchAll(/\{(\w+)\}/g)].map(([, each = '']) => [each, values[name === 'app.put' ? 'new' : each] ?? '']),
   )
   const line = `${method} ${path.replace(/\{(\w+)\}/g, (_, each: string) => params[each] ?? '')}`
   return { line, params, ...(body !== undefined && { body }) }

@@ -35,11 +35,7 @@ export function lackingPackage(debianPackage: string): string | false {
  * Runs shell commands as root, where `debianPackage` is unpacked and not configured. They end with the scope,
  * or with this process, along with every process that they started. `log` returns all that they printed.
  */
-export function startInThrowAwayRoot(
-  scope: Scope,
-  debianPackage: string,
-  commands: string,
-): { log(): string } {
+export function startInThrowAwayRoot(scope: Scope, debianPackage: string, commands: string): { log(): string } {
   // The first process of the namespace waits for the end of its input. The kernel ends all others with it.
   const script = `${commands}\nread -r _ || true`
   const child = spawn(unshare, argumentsFor(temporaryFolder(scope), fetchPackage(debianPackage), script))

@@ -61,20 +61,8 @@ export async function startTokenServer(scope: Scope) {
     async (context) => {
       const [header = '', claims = '', signature = ''] = String(context.oidc.params.assertion).split('.')
       const key = createPublicKey(robot.privateKey)
-      const isSigned = verify(
-        'sha256',
-        Buffer.from(`${header}.${claims}`),
-        key,
-        Buffer.from(signature, 'base64url'),
-      )
-      const {
-        aud,
-        exp,
-        iat,
-        iss,
-        scope: asked,
-        sub,
-      } = JSON.parse(Buffer.from(claims, 'base64url').toString())
+      const isSigned = verify('sha256', Buffer.from(`${header}.${claims}`), key, Buffer.from(signature, 'base64url'))
+      const { aud, exp, iat, iss, scope: asked, sub } = JSON.parse(Buffer.from(claims, 'base64url').toString())
       const now = Date.now() / 1000
       if (
         !isSigned ||

@@ -156,11 +156,7 @@ export async function startWorld(scope: Scope) {
   return { ...service, shop, old, find, at }
 }
 
-async function newKey(
-  store: Store,
-  app: AppId,
-  { name, expiresAt }: { name: string; expiresAt: number | null },
-) {
+async function newKey(store: Store, app: AppId, { name, expiresAt }: { name: string; expiresAt: number | null }) {
   const made = await store.createKey({ app, hash: hashDeliveryKey(newDeliveryKey()), name, expiresAt }, ada)
   if (made === null || typeof made === 'string') throw new Error('the key was not made')
   return made.id
@@ -192,10 +188,7 @@ async function addPeople(store: Store, app: AppId): Promise<void> {
     ['old laptop', 'admin', null],
   ] as const
   for (const [name, role, apps] of tokens)
-    await store.createToken(
-      { name, role, apps, expiresAt: store.now() + 90 * dayMs, hash: hashToken(newToken()) },
-      ada,
-    )
+    await store.createToken({ name, role, apps, expiresAt: store.now() + 90 * dayMs, hash: hashToken(newToken()) }, ada)
   const laptop = (await store.listTokens()).find(({ name }) => name === 'old laptop')
   if (laptop !== undefined) await store.revokeToken(laptop.id, ada)
 }

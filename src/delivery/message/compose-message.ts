@@ -49,8 +49,7 @@ export class MessageComposer {
     const name = `${app.id} ${app.version} ${claim.type} ${purpose ?? ''} ${hosted} ${code} ${locale}`
     const known = this.#forms.get(name)
     if (known instanceof MessageForm) return known
-    const form =
-      known === undefined ? null : composeForm(app, { type: claim.type, purpose, hosted, code, locale })
+    const form = known === undefined ? null : composeForm(app, { type: claim.type, purpose, hosted, code, locale })
     this.#forms.set(name, form ?? 'met once')
     return form
   }
@@ -98,8 +97,7 @@ const lateMs = 30 * minuteMs
 const chooseDateMs = (claim: Pick<Claim, 'acceptedAt' | 'ageMs'>): number =>
   claim.ageMs > lateMs ? attemptedAt(claim) : claim.acceptedAt
 
-export const attemptedAt = ({ acceptedAt, ageMs }: Pick<Claim, 'acceptedAt' | 'ageMs'>): number =>
-  acceptedAt + ageMs
+export const attemptedAt = ({ acceptedAt, ageMs }: Pick<Claim, 'acceptedAt' | 'ageMs'>): number => acceptedAt + ageMs
 
 /** Composes one message without a form. */
 export function composeMessage(input: MessageInput): Buffer {
@@ -117,16 +115,7 @@ type MessageTexts = Pick<GapTexts, 'reference' | 'to' | 'date' | 'messageIdDomai
   readonly rendered: Rendered
 }
 
-function composeLines({
-  reference,
-  to,
-  date,
-  messageIdDomain,
-  settings,
-  slug,
-  type,
-  rendered,
-}: MessageTexts): Line[] {
+function composeLines({ reference, to, date, messageIdDomain, settings, slug, type, rendered }: MessageTexts): Line[] {
   const boundary = `=_${reference}`
   const headers = [
     `From: ${mailbox(settings.from)}`,
@@ -136,9 +125,7 @@ function composeLines({
     `Date: ${date}`,
     `Message-ID: <${reference}@${messageIdDomain}>`,
     'MIME-Version: 1.0',
-    ...listMarks({ reference, type, slug, language: rendered.language }).map(
-      ([name, value]) => `${name}: ${value}`,
-    ),
+    ...listMarks({ reference, type, slug, language: rendered.language }).map(([name, value]) => `${name}: ${value}`),
     `Content-Type: multipart/alternative; boundary="${boundary}"`,
     '',
   ]

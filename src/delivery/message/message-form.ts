@@ -72,9 +72,7 @@ export class MessageForm {
 
   /** The message. Null if a line of a 7bit part would not be plain: that part needs another encoding. */
   fill(texts: GapTexts): Buffer | null {
-    const escaped = Object.fromEntries(
-      Object.entries(texts).map(([gap, text]) => [gap, escapeHtml(text)]),
-    ) as GapTexts
+    const escaped = Object.fromEntries(Object.entries(texts).map(([gap, text]) => [gap, escapeHtml(text)])) as GapTexts
     let message = ''
     for (const segment of this.#segments) {
       if (typeof segment === 'string') {

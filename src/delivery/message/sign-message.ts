@@ -62,9 +62,7 @@ export async function signMessage(
 
 /** Ed25519 signs the hash of the data, RSA the data. */
 const signData = (data: Buffer, algorithm: SigningKey['algorithm'], key: KeyObject): Promise<Buffer> =>
-  algorithm === 'rsa'
-    ? signInPool('sha256', data, key)
-    : signInPool(null, hash('sha256', data, 'buffer'), key)
+  algorithm === 'rsa' ? signInPool('sha256', data, key) : signInPool(null, hash('sha256', data, 'buffer'), key)
 
 /** The values of the header's fields in the relaxed form, by their names in small letters. */
 function readFields(head: string): Map<string, string> {
@@ -97,7 +95,6 @@ function foldSignature(text: string, signature: string): string {
   }
   const room = lineMax - line.length
   lines.push(line + signature.slice(0, room))
-  for (let at = room; at < signature.length; at += lineMax)
-    lines.push(` ${signature.slice(at, at + lineMax)}`)
+  for (let at = room; at < signature.length; at += lineMax) lines.push(` ${signature.slice(at, at + lineMax)}`)
   return `${lines.join('\r\n')}\r\n`
 }

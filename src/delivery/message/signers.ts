@@ -10,9 +10,7 @@ import type { Signer } from './sign-message.ts'
  * `signers`: empty for a domain whose mail is not signed. `held`: why the mail waits; unsigned, it would be
  * rejected.
  */
-export type FoundSigners =
-  | { readonly signers: readonly Signer[] }
-  | { readonly held: string; readonly waitMs: number }
+export type FoundSigners = { readonly signers: readonly Signer[] } | { readonly held: string; readonly waitMs: number }
 
 type SignersDeps = {
   readonly store: Pick<Store, 'findSigningKeys'>
@@ -48,9 +46,7 @@ export class Signers {
 
   async #read(domain: string): Promise<FoundSigners> {
     try {
-      return await this.#found.get(domain, async () =>
-        this.#open(await this.#deps.store.findSigningKeys(domain)),
-      )
+      return await this.#found.get(domain, async () => this.#open(await this.#deps.store.findSigningKeys(domain)))
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       const held = { held: 'the store does not answer', waitMs: unavailableWaitMs }

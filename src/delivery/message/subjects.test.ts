@@ -33,8 +33,7 @@ test('a subject comes back from the wire as it was, on lines of at most 76 ASCII
         const message = await PostalMime.parse(bytes)
         assert.deepEqual([message.subject, message.from?.name], [subject, name], `${locale} ${type}`)
         const [head = ''] = bytes.toString().split('\r\n\r\n')
-        for (const line of head.split('\r\n'))
-          assert.match(line, /^[\t\x20-\x7e]{1,76}$/, `${locale} ${type}`)
+        for (const line of head.split('\r\n')) assert.match(line, /^[\t\x20-\x7e]{1,76}$/, `${locale} ${type}`)
       }
 })
 

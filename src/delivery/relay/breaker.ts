@@ -60,8 +60,7 @@ export class Breaker {
     this.#failures = 0
     this.#pauseMs = 0
     this.#successes += 1
-    if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax)
-      this.#connections += 1
+    if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax) this.#connections += 1
   }
 
   /**

@@ -20,8 +20,7 @@ async function startRelay(t: Scope, script: Script | ((connection: number) => Sc
     },
   )
   atEnd(t, () => relay.close())
-  const submit = () =>
-    relay.submit(testMessage(), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+  const submit = () => relay.submit(testMessage(), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
   return { changes, relay, server, submit }
 }
 
@@ -91,9 +90,7 @@ test('without a name of its own, a relay is greeted with the domain of each send
     assert.equal((await relay.submit(testMessage({ from }), clearance)).kind, 'accepted')
     assert.equal(relay.connections().open, 1, 'the one of another name makes room')
   }
-  const said = server.transcript
-    .filter((line) => /^(EHLO|MAIL)/.test(line))
-    .map((line) => line.split(' SIZE')[0])
+  const said = server.transcript.filter((line) => /^(EHLO|MAIL)/.test(line)).map((line) => line.split(' SIZE')[0])
   assert.deepEqual(said, [
     ...['EHLO acme.test', 'MAIL FROM:<auth@acme.test>'],
     ...['EHLO globex.test', 'MAIL FROM:<auth@globex.test>', 'MAIL FROM:<auth@globex.test>'],

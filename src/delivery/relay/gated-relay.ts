@@ -105,14 +105,7 @@ export class GatedRelay implements Relay {
   #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, answered: boolean): void {
     const { open } = this.#client.connections()
     // A relay that refuses one connection and serves others has reached its limit of connections.
-    if (
-      !this.#breaker.open &&
-      scope === 'relay' &&
-      answered &&
-      !lasting &&
-      retryAfterMs === null &&
-      open > 0
-    ) {
+    if (!this.#breaker.open && scope === 'relay' && answered && !lasting && retryAfterMs === null && open > 0) {
       this.#breaker.limitTo(open)
       return
     }

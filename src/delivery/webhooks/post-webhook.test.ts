@@ -8,10 +8,7 @@ import { postWebhook } from './post-webhook.ts'
 const posting = { headers: { 'x-test': 'yes' }, body: Buffer.from('{}') }
 const never = new AbortController().signal
 const post = (url: string, more: Partial<Parameters<typeof postWebhook>[1]> = {}) =>
-  postWebhook(
-    { ...posting, url: new URL(url) },
-    { allowsPrivate: true, dnsServers: null, stopped: never, ...more },
-  )
+  postWebhook({ ...posting, url: new URL(url) }, { allowsPrivate: true, dnsServers: null, stopped: never, ...more })
 
 async function listen(
   t: { after: (end: () => void) => void },

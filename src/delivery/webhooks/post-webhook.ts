@@ -85,8 +85,7 @@ const newPublicLookup =
       ]
       const open = found.filter(({ address }) => !isPrivateAddress(address))
       const [first] = open
-      if (first === undefined && four.status === 'rejected' && found.length === 0)
-        return done(four.reason, '')
+      if (first === undefined && four.status === 'rejected' && found.length === 0) return done(four.reason, '')
       if (first === undefined) return done(new PrivateAddress(), '')
       if (options.all) return (done as (error: null, found: LookupAddress[]) => void)(null, open)
       done(null, first.address, first.family)
@@ -96,7 +95,6 @@ const newPublicLookup =
 function explain(error: NodeJS.ErrnoException): string {
   if (error instanceof PrivateAddress) return privateNetwork
   const { code = '' } = error
-  if (/CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|^ERR_TLS/.test(code))
-    return `its certificate is not valid (${code})`
+  if (/CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|^ERR_TLS/.test(code)) return `its certificate is not valid (${code})`
   return /^\w{1,40}$/.test(code) ? `no answer (${code})` : 'no answer'
 }

@@ -82,8 +82,7 @@ export class WebhookSender {
       try {
         for (const due of await this.#deps.store.listDueWebhooks()) await this.#take(due)
       } catch (error) {
-        if (!(error instanceof StoreUnavailable))
-          this.#deps.emit({ kind: 'bug', doing: 'looking for webhooks', error })
+        if (!(error instanceof StoreUnavailable)) this.#deps.emit({ kind: 'bug', doing: 'looking for webhooks', error })
       }
     }
   }
@@ -148,8 +147,7 @@ export class WebhookSender {
     const valid = old.filter(({ until }) => until > store.now()).map((each) => each.sealed)
     const secrets = [sealed, ...valid].map((text) => openSecret(app, text))
     const keys = secrets.filter((key) => key !== null)
-    const to =
-      message.sealed === null || message.email === null ? null : openRecipient(message.email, message.sealed)
+    const to = message.sealed === null || message.email === null ? null : openRecipient(message.email, message.sealed)
     const isClosed = secrets[0] === null || (message.sealed !== null && to === null)
     if (isClosed) return null
     const body = Buffer.from(writeWebhook(message, to))

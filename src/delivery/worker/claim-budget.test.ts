@@ -11,13 +11,8 @@ import { ClaimedEmails } from './claimed-emails.ts'
 test('the connections of the first relay that is available count, and the probes of those before it', async (t) => {
   const refusing = await startScriptedServer(t, { greeting: '554 no service' })
   const working = await startSmtpServer(t)
-  const relayWith = (port: number, connectionsMax: number) =>
-    newTestRelay({ ...relayTo(port), connectionsMax })
-  const [first, second, third] = [
-    relayWith(refusing.port, 5),
-    relayWith(working.port, 3),
-    relayWith(working.port, 7),
-  ]
+  const relayWith = (port: number, connectionsMax: number) => newTestRelay({ ...relayTo(port), connectionsMax })
+  const [first, second, third] = [relayWith(refusing.port, 5), relayWith(working.port, 3), relayWith(working.port, 7)]
   t.after(() => {
     for (const relay of [first, second, third]) relay.close()
   })

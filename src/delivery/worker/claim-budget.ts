@@ -72,8 +72,6 @@ export class ClaimBudget {
   /** A suspect was claimed less than `aloneMs` ago, and is being sent. */
   sendsSuspect(): boolean {
     const now = performance.now()
-    return this.#claimed
-      .all()
-      .some(({ claim, claimedAt }) => claim.isSuspect && now - claimedAt.monotonicMs < aloneMs)
+    return this.#claimed.all().some(({ claim, claimedAt }) => claim.isSuspect && now - claimedAt.monotonicMs < aloneMs)
   }
 }

@@ -126,8 +126,7 @@ export class OutcomeWriter {
     if (!this.#reported) this.#deps.emit({ kind: 'store_write_failed', error })
     this.#reported = true
     this.#deps.onFailure()
-    if (!(error instanceof StoreUnavailable))
-      this.#deps.emit({ kind: 'bug', doing: 'writing to the store', error })
+    if (!(error instanceof StoreUnavailable)) this.#deps.emit({ kind: 'bug', doing: 'writing to the store', error })
   }
 
   noteSuccess(): void {

@@ -188,8 +188,7 @@ export class Worker {
   }
 
   /** Nothing may be sent while an outcome could not be written; what waits at the end is given back. */
-  #maySend = (): boolean =>
-    (this.#mode === 'running' || this.#mode === 'yielding') && this.#outcomes.kept === 0
+  #maySend = (): boolean => (this.#mode === 'running' || this.#mode === 'yielding') && this.#outcomes.kept === 0
 
   /** Begins waiting emails while connections are free. */
   #startAttempts(): void {

@@ -2,23 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Parsed } from '../parsed.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
-import {
-  type AllowedUrl,
-  checkLinkAllowed,
-  compareEntries,
-  parseAllowedUrl,
-  parseAppScheme,
-} from './allowed-url.ts'
+import { type AllowedUrl, checkLinkAllowed, compareEntries, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 
 const must = <T>(result: Parsed<T>): T => {
   assert.ok(result.ok, JSON.stringify(result))
   return result.value
 }
 
-function check(
-  raw: string,
-  entries: { urls?: string[]; schemes?: string[]; local?: boolean },
-): string | null {
+function check(raw: string, entries: { urls?: string[]; schemes?: string[]; local?: boolean }): string | null {
   const appSchemes = (entries.schemes ?? []).map((text) => must(parseAppScheme(text)))
   const allowedUrls = (entries.urls ?? []).map((text) => must(parseAllowedUrl(text)))
   const link = must(parseAuthLink(`${raw}?token=x`, new Set(appSchemes.map((entry) => entry.scheme))))
@@ -52,69 +43,30 @@ const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boo
   ['a prefix itself', 'https://a.test/auth/', { urls: ['https://a.test/auth/*'] }, true],
   ['beside a prefix', 'https://a.test/authority', { urls: ['https://a.test/auth/*'] }, false],
   ['a prefix without its slash', 'https://a.test/auth', { urls: ['https://a.test/auth/*'] }, false],
-  [
-    'dot segments out of a prefix',
-    'https://a.test/auth/../admin',
-    { urls: ['https://a.test/auth/*'] },
-    false,
-  ],
+  ['dot segments out of a prefix', 'https://a.test/auth/../admin', { urls: ['https://a.test/auth/*'] }, false],
   ['dot segments within a prefix', 'https://a.test/auth/x/../y', { urls: ['https://a.test/auth/*'] }, false],
-  [
-    'encoded dots in a prefix',
-    'https://a.test/auth/%2e%2e/admin',
-    { urls: ['https://a.test/auth/*'] },
-    false,
-  ],
-  [
-    'an encoded slash in a prefix',
-    'https://a.test/auth/..%2fadmin',
-    { urls: ['https://a.test/auth/*'] },
-    false,
-  ],
-  [
-    'an encoded backslash in a prefix',
-    'https://a.test/auth/%5cadmin',
-    { urls: ['https://a.test/auth/*'] },
-    false,
-  ],
-  [
-    'an encoded backslash inside a prefix',
-    'https://a.test/auth/x%5Cy',
-    { urls: ['https://a.test/auth/*'] },
-    false,
-  ],
+  ['encoded dots in a prefix', 'https://a.test/auth/%2e%2e/admin', { urls: ['https://a.test/auth/*'] }, false],
+  ['an encoded slash in a prefix', 'https://a.test/auth/..%2fadmin', { urls: ['https://a.test/auth/*'] }, false],
+  ['an encoded backslash in a prefix', 'https://a.test/auth/%5cadmin', { urls: ['https://a.test/auth/*'] }, false],
+  ['an encoded backslash inside a prefix', 'https://a.test/auth/x%5Cy', { urls: ['https://a.test/auth/*'] }, false],
   // Servers that drop what follows a semicolon, decode twice or cut at a control character leave the prefix
   // here.
-  ...['..;/logout', '..;a=b/logout', '.;/logout', '.;/..;/logout', '..%3b/logout', '..%3B/logout'].map(
-    belowAuth,
-  ),
-  ...['..%00/logout', '..%09/logout', '..%0A/logout', '..%1f/logout', '..%7f/logout', '%252e%252e/x'].map(
-    belowAuth,
-  ),
+  ...['..;/logout', '..;a=b/logout', '.;/logout', '.;/..;/logout', '..%3b/logout', '..%3B/logout'].map(belowAuth),
+  ...['..%00/logout', '..%09/logout', '..%0A/logout', '..%1f/logout', '..%7f/logout', '%252e%252e/x'].map(belowAuth),
   ...['x%252fy', 'x%25y'].map(belowAuth),
   ['a semicolon behind a name', 'https://a.test/auth/v;v=1', { urls: ['https://a.test/auth/*'] }, true],
   ['dots behind a name', 'https://a.test/auth/v..;x', { urls: ['https://a.test/auth/*'] }, true],
   ['an encoded letter', 'https://a.test/auth/%41%20b', { urls: ['https://a.test/auth/*'] }, true],
   ['a folded segment within an origin', 'https://a.test/..;/logout', { urls: ['https://a.test'] }, true],
   ['a double slash in a prefix', 'https://a.test/auth//evil', { urls: ['https://a.test/auth/*'] }, false],
-  [
-    'dot segments that resolve to an exact path',
-    'https://a.test/x/../auth',
-    { urls: ['https://a.test/auth'] },
-    true,
-  ],
+  ['dot segments that resolve to an exact path', 'https://a.test/x/../auth', { urls: ['https://a.test/auth'] }, true],
   ['one label under a wildcard', 'https://x.a.com/', { urls: ['https://*.a.com'] }, true],
   ['two labels under a wildcard', 'https://y.x.a.com/', { urls: ['https://*.a.com'] }, false],
   ['no label under a wildcard', 'https://a.com/', { urls: ['https://*.a.com'] }, false],
   ['a wildcard with another port', 'https://x.a.com:8443/', { urls: ['https://*.a.com'] }, false],
   ['a wildcard with a port', 'https://x.a.com:8443/', { urls: ['https://*.a.com:8443'] }, true],
   ['localhost as an entry', 'http://localhost:3000/x', { urls: ['http://localhost:3000'] }, true],
-  [
-    'localhost as an entry, other port',
-    'http://localhost:3001/x',
-    { urls: ['http://localhost:3000'] },
-    false,
-  ],
+  ['localhost as an entry, other port', 'http://localhost:3001/x', { urls: ['http://localhost:3000'] }, false],
   ['localhost where it is allowed', 'http://localhost:9/x', { local: true }, true],
   ['127.0.0.1 where localhost is allowed', 'https://127.0.0.1:9/x', { local: true }, true],
   ['localhost where it is not', 'http://localhost:9/x', {}, false],
@@ -336,11 +288,7 @@ for (const [text, code] of [
 }
 
 const differences: [string, Parameters<typeof check>[1], RegExp][] = [
-  [
-    'https://b.test/x',
-    { urls: ['https://a.test'] },
-    /^Compared https:\/\/b\.test and the path \/x: no allowed entry/,
-  ],
+  ['https://b.test/x', { urls: ['https://a.test'] }, /^Compared https:\/\/b\.test and the path \/x: no allowed entry/],
   ['https://a.test/x', { urls: ['https://a.test/y'] }, /allows this origin, but not this path/],
   ['http://localhost:30001/x', {}, /no links to localhost/],
   ['http://127.0.0.1/x', {}, /no links to localhost/],
@@ -395,9 +343,7 @@ test('an entry is compared part by part: scheme, host, port, path', () => {
 test('the permission for localhost is an entry of links to it alone', () => {
   const policy = { allowedUrls: [], appSchemes: [must(parseAppScheme('acme'))], allowLocalhost: true }
   const entriesOf = (url: string) => compareEntries(must(parseAuthLink(url, new Set(['acme']))), policy)
-  assert.deepEqual(entriesOf('http://localhost:5173/?token=x'), [
-    { entry: '--allow-localhost', differs: null },
-  ])
+  assert.deepEqual(entriesOf('http://localhost:5173/?token=x'), [{ entry: '--allow-localhost', differs: null }])
   assert.deepEqual(entriesOf('https://a.test/?token=x'), [])
   assert.deepEqual(entriesOf('acme://auth?token=x'), [{ entry: 'acme', differs: null }])
   const strict = { ...policy, allowLocalhost: false }

@@ -75,11 +75,10 @@ const webEntryShape = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?
 const tooLong = `too long: an entry has at most ${entryCharactersMax} characters.`
 const shownMax = 200
 
-const refuseEntry =
-  (field: 'allowedUrls' | 'appSchemes', text: string) => (code: string, message: string) => {
-    const shown = text.length > shownMax ? `${text.slice(0, shownMax)}…` : text
-    return refused({ field, code, message: `"${shown}": ${message}` })
-  }
+const refuseEntry = (field: 'allowedUrls' | 'appSchemes', text: string) => (code: string, message: string) => {
+  const shown = text.length > shownMax ? `${text.slice(0, shownMax)}…` : text
+  return refused({ field, code, message: `"${shown}": ${message}` })
+}
 
 /** Reads an entry of `allowedUrls`. */
 export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
@@ -132,9 +131,7 @@ const withoutDefaultPort = (scheme: string, host: string): string =>
 // `*.vercel.app` would allow every customer of a hosting service: the list's private section counts too.
 function mayTakeWildcard(hostname: string): boolean {
   const domain = parseDomain(hostname, { allowPrivateDomains: true })
-  return (
-    domain.isIp !== true && domain.domain !== null && (domain.isIcann === true || domain.isPrivate === true)
-  )
+  return domain.isIp !== true && domain.domain !== null && (domain.isIcann === true || domain.isPrivate === true)
 }
 
 /** Reads an entry of `appSchemes`. */
@@ -149,10 +146,7 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
   if (standardSchemes.has(scheme))
     return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
   if (startsProgram(scheme))
-    return refuse(
-      'program_scheme',
-      'this scheme opens or installs other programs and cannot be an app scheme.',
-    )
+    return refuse('program_scheme', 'this scheme opens or installs other programs and cannot be an app scheme.')
   const prefix = path.endsWith('/*')
   const alone = (authority ?? '') === '' && path === ''
   return parsed({
@@ -249,8 +243,7 @@ export const compareEntries = (link: AuthLink, policy: LinkPolicy): ComparedEntr
 
 const withoutPort = (authority: string | null): string => (authority ?? '').replace(/:\d+$/, '')
 
-const isLocal = (link: AuthLink): boolean =>
-  link.kind === 'web' && localHosts.has(withoutPort(link.authority))
+const isLocal = (link: AuthLink): boolean => link.kind === 'web' && localHosts.has(withoutPort(link.authority))
 
 function differingPart(entry: AllowedUrl, link: AuthLink): ComparedEntry['differs'] {
   if (entry.scheme !== link.scheme) return 'scheme'
@@ -261,10 +254,7 @@ function differingPart(entry: AllowedUrl, link: AuthLink): ComparedEntry['differ
   return matchesPath(entry, link) ? null : 'path'
 }
 
-export function matchesAuthority(
-  entry: Pick<AllowedUrl, 'authority' | 'wildcard'>,
-  authority: string,
-): boolean {
+export function matchesAuthority(entry: Pick<AllowedUrl, 'authority' | 'wildcard'>, authority: string): boolean {
   if (entry.authority === null) return true
   if (!entry.wildcard) return entry.authority === authority
   const dot = authority.indexOf('.')
@@ -283,10 +273,7 @@ function matchesPath(entry: AllowedUrl, link: AuthLink): boolean {
  * Each entry once and in its normal form. Entries that are malformed stay, so that they are refused with
  * their reason.
  */
-export const normalEntries = (
-  entries: readonly string[],
-  parse: (text: string) => Parsed<AllowedUrl>,
-): string[] => [
+export const normalEntries = (entries: readonly string[], parse: (text: string) => Parsed<AllowedUrl>): string[] => [
   ...new Set(
     entries.map((text) => {
       const entry = parse(text)

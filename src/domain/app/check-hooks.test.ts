@@ -61,11 +61,7 @@ const wrong: [string, object, string[]][] = [
     {
       kratos: { lifeSeconds: { default: 600 }, verifyUrl: 'https://app.acme.test/v', organisationName: 'A' },
     },
-    [
-      'hooks.kratos.lifeSeconds not_used',
-      'hooks.kratos.verifyUrl not_used',
-      'hooks.kratos.organisationName not_used',
-    ],
+    ['hooks.kratos.lifeSeconds not_used', 'hooks.kratos.verifyUrl not_used', 'hooks.kratos.organisationName not_used'],
   ],
   [
     'a page on a host that the app does not allow',
@@ -75,10 +71,7 @@ const wrong: [string, object, string[]][] = [
   [
     'a page with a query, and one that is no link',
     { kratos: { pages: { default: 'https://app.acme.test/code?x=y', login_code_valid: 'code' } } },
-    [
-      'hooks.kratos.pages.default destination_invalid',
-      'hooks.kratos.pages.login_code_valid destination_invalid',
-    ],
+    ['hooks.kratos.pages.default destination_invalid', 'hooks.kratos.pages.login_code_valid destination_invalid'],
   ],
   [
     'an address of Supabase that the app does not allow',
@@ -92,9 +85,7 @@ const wrong: [string, object, string[]][] = [
         lifeSeconds: { default: 59, signup: 30 * 86_400 + 1, invite: 600.5, recovery: Number.NaN },
       },
     },
-    ['default', 'signup', 'invite', 'recovery'].map(
-      (kind) => `hooks.supabase.lifeSeconds.${kind} malformed_life`,
-    ),
+    ['default', 'signup', 'invite', 'recovery'].map((kind) => `hooks.supabase.lifeSeconds.${kind} malformed_life`),
   ],
   ...['', '  ', 'x'.repeat(101), 'Acme\nInc'].map((organisationName): [string, object, string[]] => [
     `the organisation ${JSON.stringify(organisationName).slice(0, 20)}`,
@@ -103,5 +94,4 @@ const wrong: [string, object, string[]][] = [
   ]),
 ]
 
-for (const [name, hooks, issues] of wrong)
-  test(`refused: ${name}`, () => assert.deepEqual(faults(hooks), issues))
+for (const [name, hooks, issues] of wrong) test(`refused: ${name}`, () => assert.deepEqual(faults(hooks), issues))

@@ -15,8 +15,7 @@ type Links = LinkPolicy & { readonly schemes: ReadonlySet<string> }
 export function checkHooks(hooks: HookSettings, links: Links): Issue[] {
   return Object.entries(hooks).flatMap(([name, settings]) => {
     const system = findSystem(name)
-    if (system === null)
-      return [issue(`hooks.${name}`, 'unknown_system', 'Postern takes no hooks of this system.')]
+    if (system === null) return [issue(`hooks.${name}`, 'unknown_system', 'Postern takes no hooks of this system.')]
     return checkSystem(system, settings, links)
   })
 }
@@ -40,11 +39,7 @@ function checkSystem(system: HookSystem, settings: SystemSettings, links: Links)
   const wrongLives = Object.entries(lifeSeconds)
     .filter(([, life]) => !Number.isInteger(life) || life < lifeMin || life > lifeMax)
     .map(([kind]) =>
-      issue(
-        `${at}.lifeSeconds.${kind}`,
-        'malformed_life',
-        `A whole number of seconds from ${lifeMin} to ${lifeMax}.`,
-      ),
+      issue(`${at}.lifeSeconds.${kind}`, 'malformed_life', `A whole number of seconds from ${lifeMin} to ${lifeMax}.`),
     )
   const named = organisationName ?? 'x'
   const wrongName =
@@ -60,20 +55,13 @@ function checkSystem(system: HookSystem, settings: SystemSettings, links: Links)
   return [...unused, ...checkKinds(system, settings), ...misplaced, ...wrongLives, ...wrongName]
 }
 
-function checkKinds(
-  { kinds, name, title }: HookSystem,
-  { lifeSeconds = {}, pages = {} }: SystemSettings,
-): Issue[] {
+function checkKinds({ kinds, name, title }: HookSystem, { lifeSeconds = {}, pages = {} }: SystemSettings): Issue[] {
   const known = ['default', ...Object.keys(kinds)]
   return Object.entries({ lifeSeconds, pages }).flatMap(([setting, values]) =>
     Object.keys(values)
       .filter((kind) => !known.includes(kind))
       .map((kind) =>
-        issue(
-          `hooks.${name}.${setting}.${kind}`,
-          'unknown_kind',
-          `${title} has no such message: ${known.join(', ')}.`,
-        ),
+        issue(`hooks.${name}.${setting}.${kind}`, 'unknown_kind', `${title} has no such message: ${known.join(', ')}.`),
       ),
   )
 }

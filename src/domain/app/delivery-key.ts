@@ -16,8 +16,7 @@ export const newDeliveryKey = (random?: (bytes: number) => Buffer): string => ne
 export const hashDeliveryKey = (key: string): KeyHash => hashBearer(key) as KeyHash
 
 /** The hash of a key as somebody pasted it; null if it is none. */
-export const parseDeliveryKey = (text: string): KeyHash | null =>
-  hashIfSecret(text.trim(), prefix) as KeyHash | null
+export const parseDeliveryKey = (text: string): KeyHash | null => hashIfSecret(text.trim(), prefix) as KeyHash | null
 
 /** Reads the delivery key of an `Authorization` header. */
 export const parseAuthorization = (header: string | undefined): Presented<KeyHash> =>

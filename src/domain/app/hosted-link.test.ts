@@ -52,12 +52,7 @@ const table: [HostedLinkMode, string, Change, string][] = [
   ['always', web, { linkDestinations: { magic_link: 'https://app.acme.test/x?y=z' } }, 'destination_invalid'],
   ['always', web, { linkDestinations: { magic_link: 'https://app.acme.test/x#y' } }, 'destination_invalid'],
   ['always', web, { linkDestinations: { password_reset: 'https://gone.acme.test/x' } }, web],
-  [
-    'always',
-    web,
-    { baseUrl: null, linkDestinations: { magic_link: 'x' } },
-    'base_url_missing destination_invalid',
-  ],
+  ['always', web, { baseUrl: null, linkDestinations: { magic_link: 'x' } }, 'base_url_missing destination_invalid'],
 ]
 
 for (const [mode, link, change, expected] of table) {
@@ -79,9 +74,7 @@ test('settings are validated when they are set', () => {
     'linkDestinations.magic_link destination_invalid',
   ])
   const unknownType = Object.fromEntries([['nonsense', 'acme://x']]) // the command line can pass any type
-  assert.deepEqual(faults({ linkDestinations: unknownType }), [
-    'linkDestinations.nonsense destination_invalid',
-  ])
+  assert.deepEqual(faults({ linkDestinations: unknownType }), ['linkDestinations.nonsense destination_invalid'])
   assert.deepEqual(faults({ hostedLinks: 'sometimes' as HostedLinkMode }), ['hostedLinks unknown_mode'])
   assert.deepEqual(faults({ fallbackUrl: 'http://x.test' }), ['fallbackUrl insecure_fallback'])
   assert.deepEqual(faults({ ...toApp, appSchemes: [] }), ['linkDestinations.magic_link destination_invalid'])
@@ -108,8 +101,7 @@ for (const [text, expected] of [
   ['http://localhost/x y', false],
   ['http://localhost?x', false],
 ] as const) {
-  test(`the base URL ${text} is ${expected ? 'taken' : 'refused'}`, () =>
-    assert.equal(isLinksBaseUrl(text), expected))
+  test(`the base URL ${text} is ${expected ? 'taken' : 'refused'}`, () => assert.equal(isLinksBaseUrl(text), expected))
 }
 
 const issuesOf = (change: Change) => {
@@ -125,18 +117,9 @@ const issuesOf = (change: Change) => {
 test('a wrong destination is an issue that names its type and what is wrong', () => {
   const [issue, ...more] = issuesOf({ linkDestinations: { magic_link: 'https://evil.test/x' } })
   assert.deepEqual([issue?.field, issue?.code, more], ['hostedLinks', 'destination_invalid', []])
-  assert.match(
-    issue?.message ?? '',
-    /^linkDestinations\.magic_link: Compared https:\/\/evil\.test.*no allowed entry/,
-  )
-  assert.match(
-    issuesOf({ linkDestinations: { magic_link: 'https://a b' } })[0]?.message ?? '',
-    /printable ASCII/,
-  )
-  assert.match(
-    issuesOf({ linkDestinations: { magic_link: 'acme://x?token=y' } })[0]?.message ?? '',
-    /no query/,
-  )
+  assert.match(issue?.message ?? '', /^linkDestinations\.magic_link: Compared https:\/\/evil\.test.*no allowed entry/)
+  assert.match(issuesOf({ linkDestinations: { magic_link: 'https://a b' } })[0]?.message ?? '', /printable ASCII/)
+  assert.match(issuesOf({ linkDestinations: { magic_link: 'acme://x?token=y' } })[0]?.message ?? '', /no query/)
   assert.match(issuesOf({ linkDestinations: { magic_link: 'acme://x#' } })[0]?.message ?? '', /no query/)
 })
 

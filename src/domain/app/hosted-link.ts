@@ -87,8 +87,7 @@ export const isLinksBaseUrl = (text: string): boolean =>
 
 function checkBaseUrl(baseUrl: string | null): Issue[] {
   if (baseUrl === null) {
-    const message =
-      'The service has no POSTERN_LINKS_BASE_URL; set it, or the app’s hostedLinks to auto or off.'
+    const message = 'The service has no POSTERN_LINKS_BASE_URL; set it, or the app’s hostedLinks to auto or off.'
     return [issue('base_url_missing', message)]
   }
   if (isLinksBaseUrl(baseUrl)) return []
@@ -105,10 +104,7 @@ function readDestination(set: string, link: AuthLink, policy: HostedLinkPolicy):
 }
 
 /** Returns the fault of a destination, or null. Also checked when the destination is set. */
-export function checkDestination(
-  set: string,
-  policy: LinkPolicy & { schemes: ReadonlySet<string> },
-): string | null {
+export function checkDestination(set: string, policy: LinkPolicy & { schemes: ReadonlySet<string> }): string | null {
   if (/[?#]/.test(set)) return 'a destination must have no query or fragment; the token is added to it.'
   const parsed = parseAuthLink(`${set}?token=x`, policy.schemes)
   if (!parsed.ok) return parsed.issues[0]?.message ?? 'it is not a link.'

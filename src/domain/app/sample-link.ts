@@ -10,11 +10,7 @@ export const sampleAddress = 'someone@example.com' as EmailAddress
 
 /** A link that the app allows; it leads nowhere. Null if the app allows none. */
 export function sampleUrl(
-  {
-    allowedUrls,
-    allowLocalhost,
-    appSchemes,
-  }: Pick<AppSettings, 'allowedUrls' | 'allowLocalhost' | 'appSchemes'>,
+  { allowedUrls, allowLocalhost, appSchemes }: Pick<AppSettings, 'allowedUrls' | 'allowLocalhost' | 'appSchemes'>,
   token = 'test-email',
 ): string | null {
   const entry = [...allowedUrls.map(parseAllowedUrl), ...appSchemes.map(parseAppScheme)].find(({ ok }) => ok)

@@ -16,10 +16,7 @@ export function parseSenderDomain(text: string): Parsed<string> {
   const refuse = (code: string, message: string) => refused({ field: 'senderDomains', code, message })
   const address = parseEmailAddress(`postmaster@${text}`, 'senderDomains')
   if (!address.ok)
-    return refuse(
-      'malformed_domain',
-      'Write each as a domain name of two labels or more, such as acme.example.',
-    )
+    return refuse('malformed_domain', 'Write each as a domain name of two labels or more, such as acme.example.')
   const domain = readDomain(address.value)
   if (parseDomain(domain).domain !== null) return parsed(domain)
   return refuse('public_suffix', `${domain} is a public suffix, below which anybody can register a domain.`)
@@ -62,10 +59,7 @@ export function checkSenderDomains(sender: Sender): Issue[] {
  * The sender domains with those that the addresses name: an admin of the whole service gives them this way.
  */
 export const withAddressDomains = (sender: Sender): string[] => [
-  ...new Set([
-    ...sender.senderDomains,
-    ...senderAddresses(sender).flatMap(([, address]) => findDomain(address) ?? []),
-  ]),
+  ...new Set([...sender.senderDomains, ...senderAddresses(sender).flatMap(([, address]) => findDomain(address) ?? [])]),
 ]
 
 /** Whether the signing keys of a domain may sign the mail of an app. */
@@ -73,10 +67,7 @@ export const hasDomain = ({ senderDomains }: Pick<Sender, 'senderDomains'>, doma
   senderDomains.includes(domain)
 
 /** The TXT record by which the owner of a domain gives it to one app: ids of apps are never used again. */
-export const proofRecord = (
-  app: AppId,
-  domain: string,
-): { readonly name: string; readonly value: string } => ({
+export const proofRecord = (app: AppId, domain: string): { readonly name: string; readonly value: string } => ({
   name: `_postern.${domain}`,
   value: `postern-app=${app}`,
 })

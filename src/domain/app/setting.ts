@@ -79,13 +79,9 @@ type SettingValue<Of> = Of extends { readonly fields: infer Fields }
 
 /** The values of a table of settings. */
 export type SettingValues<Table> = {
-  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? never : Name]: SettingValue<
-    Table[Name]
-  >
+  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? never : Name]: SettingValue<Table[Name]>
 } & {
-  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? Name : never]?: SettingValue<
-    Table[Name]
-  >
+  readonly [Name in keyof Table as Table[Name] extends { isOptional: true } ? Name : never]?: SettingValue<Table[Name]>
 }
 
 const newSetting =
@@ -114,10 +110,7 @@ export const mapOf = <Key extends string>(
   keys,
 })
 
-export const hooksOf = <Value extends object>(
-  keys: readonly (keyof Value & string)[],
-  parts: Parts<Value>,
-) => ({
+export const hooksOf = <Value extends object>(keys: readonly (keyof Value & string)[], parts: Parts<Value>) => ({
   ...newOptional<Value>('hooks')(parts),
   keys,
 })

@@ -163,11 +163,7 @@ export const settingsTable = {
       'unknown_mode',
       `Must be one of ${hostedLinkModes.join(', ')}.`,
     ),
-    option: option(
-      'Links that may be sent',
-      '--hosted-links <mode>',
-      'which emails link to a Postern page instead',
-    ),
+    option: option('Links that may be sent', '--hosted-links <mode>', 'which emails link to a Postern page instead'),
     line: ['hosted links'],
   }),
   linkDestinations: mapOf(emailTypes, {
@@ -184,11 +180,7 @@ export const settingsTable = {
     example: 'https://acme.test/get',
     label: 'Page for devices without the app',
     check: rule(isHttpsUrl, 'insecure_fallback', 'The fallback needs an https URL.'),
-    option: option(
-      'Links that may be sent',
-      '--fallback-url <url>',
-      'https page for devices without the app',
-    ),
+    option: option('Links that may be sent', '--fallback-url <url>', 'https page for devices without the app'),
     line: ['fallback'],
   }),
   webhookUrl: optionalText({
@@ -224,11 +216,7 @@ export const settingsTable = {
       accentColour: optionalText({
         example: '#1d4ed8',
         label: 'Button colour',
-        check: rule(
-          (value) => /^#[0-9a-f]{6}$/i.test(value),
-          'malformed_colour',
-          'Write the colour as #rrggbb.',
-        ),
+        check: rule((value) => /^#[0-9a-f]{6}$/i.test(value), 'malformed_colour', 'Write the colour as #rrggbb.'),
         option: option('Look', '--accent-colour <#rrggbb>', 'colour of the button'),
         line: ['accent colour'],
       }),

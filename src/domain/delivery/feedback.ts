@@ -54,9 +54,7 @@ export function judgeRecord(
 ): { readonly kind: 'stale' | 'already' } | { readonly kind: 'recorded'; readonly state: FinalState } {
   // Mail servers give up after five days; a later report is a mistake, or forged.
   if (nowMs - acceptedAt > feedbackDays * dayMs) return { kind: 'stale' }
-  return isReported(trail, kind, nowMs)
-    ? { kind: 'already' }
-    : { kind: 'recorded', state: stateAfter(state, kind) }
+  return isReported(trail, kind, nowMs) ? { kind: 'already' } : { kind: 'recorded', state: stateAfter(state, kind) }
 }
 
 /** Whether the record of an email has this report already. */

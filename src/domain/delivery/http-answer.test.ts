@@ -35,20 +35,14 @@ test('a status says whose failure it is', () => {
 })
 
 test('an error that no provider describes is of a server on the way: no email ends for it', () => {
-  for (const status of [400, 413, 422, 451])
-    assert.equal(judgeStatus(status, false), 'account', String(status))
-  for (const status of [408, 429, 500, 502])
-    assert.equal(judgeStatus(status, false), judgeStatus(status, true))
+  for (const status of [400, 413, 422, 451]) assert.equal(judgeStatus(status, false), 'account', String(status))
+  for (const status of [408, 429, 500, 502]) assert.equal(judgeStatus(status, false), judgeStatus(status, true))
 })
 
 test('each kind of failure is another class', () => {
   const answer = { status: 429, headers: { 'retry-after': '7' }, json: null }
   const flags = (kind: Parameters<typeof classifyAnswer>[0]) => {
-    const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = classifyAnswer(
-      kind,
-      answer,
-      nowMs,
-    )
+    const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = classifyAnswer(kind, answer, nowMs)
     return [
       scope,
       ...Object.entries({ permanent, lasting, slowDown, ambiguous })
@@ -116,10 +110,7 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
   const accepted = (status: number, id: string) => toAcceptance({ ...bare, status }, id, other).text
   assert.equal(accepted(202, ''), '202 accepted')
   const withCode = { kind: 'reply', email: { ...(content as object), code: 'AB-12' } }
-  assert.equal(
-    toAcceptance({ ...bare, status: 202 }, 'x-ab12', withCode as never).text,
-    '202 accepted, id x-<code>',
-  )
+  assert.equal(toAcceptance({ ...bare, status: 202 }, 'x-ab12', withCode as never).text, '202 accepted, id x-<code>')
   assert.equal(accepted(200, 'a'.repeat(200)), `200 accepted, id ${'a'.repeat(100)}`)
 })
 

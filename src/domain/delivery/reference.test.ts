@@ -13,23 +13,14 @@ test('references are found in addresses, headers and prose, in any case, each on
 })
 
 test('what has another shape is no reference', () => {
-  for (const text of [
-    '',
-    'em_',
-    one.slice(0, -1),
-    one.replace('.', '-'),
-    one.replace('0123', '0l23'),
-    'em_em_em_',
-  ])
+  for (const text of ['', 'em_', one.slice(0, -1), one.replace('.', '-'), one.replace('0123', '0l23'), 'em_em_em_'])
     assert.deepEqual(findReferences(text), [], text)
   assert.deepEqual(findReferences(`em_em_${one}`), [one])
 })
 
 test('any text is read, and at most 20 references of it', () => {
   fc.assert(fc.property(fc.string(), (text) => findReferences(text).length <= 20))
-  const many = Array.from({ length: 50 }, (_, n) =>
-    one.replace('3.', `${n % 10}.${Math.floor(n / 10)}`).slice(0, 40),
-  )
+  const many = Array.from({ length: 50 }, (_, n) => one.replace('3.', `${n % 10}.${Math.floor(n / 10)}`).slice(0, 40))
   assert.equal(findReferences(many.join(' ')).length, 20)
 })
 

@@ -36,8 +36,7 @@ test('fitted into the life that is left, and never past it', () => {
 test('a link of five minutes gets at least seven attempts', () => {
   let [elapsed, attempts] = [0, 1]
   while (elapsed < 300_000 - 1000) {
-    elapsed +=
-      nextAttemptMs({ attempts, ageMs: elapsed, lifeLeftMs: 300_000 - elapsed, random: 0.5 }) ?? Infinity
+    elapsed += nextAttemptMs({ attempts, ageMs: elapsed, lifeLeftMs: 300_000 - elapsed, random: 0.5 }) ?? Infinity
     if (elapsed < 300_000) attempts += 1
   }
   assert.ok(attempts >= 7, `${attempts} attempts`)

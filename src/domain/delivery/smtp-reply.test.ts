@@ -5,10 +5,7 @@ import { classifyFailure, parseReply } from './smtp-reply.ts'
 
 const classOf = (stage: Stage, text: string | null, errorCode: string | null = null) => {
   const reply = text === null ? noReply('socket closed') : parseReply(text)
-  const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure(
-    { stage, reply, errorCode },
-    null,
-  )
+  const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure({ stage, reply, errorCode }, null)
   const flags = [lasting && 'lasting', slowDown && 'slow', ambiguous && 'ambiguous']
   return [permanent ? 'permanent' : 'transient', scope, ...flags].filter(Boolean).join(' ')
 }
@@ -49,11 +46,7 @@ const cases: [Stage, string | null, string][] = [
   ['envelope', '550 host mx.example.net said: 550 bad HELO', 'permanent message'],
   ['envelope', '550 Callback to mx.example.net: HELO refused', 'permanent message'],
   ['envelope', '450 4.1.1 <a@b.test>: unverified address: host mx said: 550 HELO bad', 'transient message'],
-  [
-    'envelope',
-    '550-Callback setup failed while verifying. The initial connection, or a HELO',
-    'permanent message',
-  ],
+  ['envelope', '550-Callback setup failed while verifying. The initial connection, or a HELO', 'permanent message'],
   ['envelope', '550 SPF fail: helo=relay.example; identity=mailfrom', 'permanent message'],
   ['envelope', '550 5.7.1 rejected, helo=mx.evil.test', 'permanent message'],
   ['connect', null, 'transient relay'],
@@ -97,9 +90,7 @@ test('codes are read from replies of one and of many lines', () => {
 })
 
 test('a recorded reply is one bounded line without addresses, links or tokens', () => {
-  const { text } = parseReply(
-    '550 5.1.1 <Ada@Example.com>: see\r\nhttps://x.test/?token=abc token=def ada@xn--x.test',
-  )
+  const { text } = parseReply('550 5.1.1 <Ada@Example.com>: see\r\nhttps://x.test/?token=abc token=def ada@xn--x.test')
   assert.equal(text, '550 5.1.1 <<address>>: see <link> <token> <address>')
   assert.equal(parseReply('see ACME+x://y?TOKEN=z TOKEN=z').text, 'see <link> <token>')
   assert.equal(parseReply('x'.repeat(1_000_000)).text.length, 300)

@@ -65,19 +65,14 @@ export function classifyFailure(failure: SmtpFailure, refusal: AccountRefusal | 
   const { code, enhanced, text } = reply
   const refusesAccount = refusal !== null && matches(refusal, reply)
   const isRelayFault =
-    stage === 'connect' ||
-    (code !== null && refusesClient.has(code)) ||
-    refusesAccount ||
-    refusesGreeting(failure)
+    stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesAccount || refusesGreeting(failure)
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
-  const tlsOrLogin =
-    code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
+  const tlsOrLogin = code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
   return {
     permanent: refused && !isRelayFault,
     scope: isRelayFault ? 'relay' : 'message',
     lasting: isRelayFault && (refused || tlsOrLogin || refusesAccount),
-    slowDown:
-      code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
+    slowDown: code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
     retryAfterMs,
     ambiguous: code === null && stage === 'handed-over',
   }

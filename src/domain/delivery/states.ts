@@ -39,9 +39,7 @@ export const cancelReasons = ['by_operator', 'app_inactive', 'reserved_domain', 
 export const suppressionReasons = ['operator', 'complaint', 'no_mailbox'] as const
 export type SuppressionReason = (typeof suppressionReasons)[number]
 /** All of them, and the causes for which an email has the state `bounced`. */
-export const endReasons = [
-  ...new Set([...failureReasons, ...cancelReasons, ...suppressionReasons, ...failureCauses]),
-]
+export const endReasons = [...new Set([...failureReasons, ...cancelReasons, ...suppressionReasons, ...failureCauses])]
 export type EndReason = (typeof endReasons)[number]
 
 /** An email that the store or an operator ended, without an outcome of a worker. */

@@ -128,10 +128,9 @@ function suppressBy(reports: readonly Report[], known: SuppressionTerms | null =
 }
 
 const findings: FeedbackFinding[] = [bounce(), { kind: 'complained' }, { kind: 'delayed', reply }]
-const reports = fc.array(
-  fc.record({ email: fc.integer({ min: 0, max: 4 }), finding: fc.constantFrom(...findings) }),
-  { maxLength: 12 },
-)
+const reports = fc.array(fc.record({ email: fc.integer({ min: 0, max: 4 }), finding: fc.constantFrom(...findings) }), {
+  maxLength: 12,
+})
 const knownTerms = fc.option(
   fc
     .tuple(fc.constantFrom('no_mailbox', 'complaint'), fc.integer({ min: 0, max: 400 * dayMs }))

@@ -33,23 +33,13 @@ for (const [what, records, result, message] of [
   ['another algorithm', [right.replace('k=rsa', 'k=ed25519')], 'fail', /another key/],
   ['a revoked key', ['v=DKIM1; p='], 'fail', /revokes/],
   ['another version', [right.replace('DKIM1', 'DKIM2')], 'fail', /not a DKIM record/],
-  [
-    'a no-break space in front of a tag',
-    [right.replace('; p=', ';\u00a0p=')],
-    'fail',
-    /invisible characters/,
-  ],
+  ['a no-break space in front of a tag', [right.replace('; p=', ';\u00a0p=')], 'fail', /invisible characters/],
   ['a no-break space in the key', [right.replace('MIIB', 'MI\u00a0IB')], 'fail', /no part of it.*invisible/],
   ['a mark in front', [`\ufeff${right}`], 'fail', /invisible characters/],
   ['quotes in the key', [right.replace('MIIB', 'MI" "IB')], 'fail', /no part of it.*quotes/],
   ['a key in PEM', [right.replace('p=', 'p=-----BEGIN PUBLIC KEY-----')], 'fail', /no part of it/],
   ['a key that is cut', [right.slice(0, 200)], 'fail', /only \d+ of the \d+ characters/],
-  [
-    'a key in small letters',
-    [right.replace(/p=.*/, (key) => key.toLowerCase())],
-    'fail',
-    /upper and lower case/,
-  ],
+  ['a key in small letters', [right.replace(/p=.*/, (key) => key.toLowerCase())], 'fail', /upper and lower case/],
   ['another text', ['hello world'], 'fail', /not a DKIM record/],
 ] as const)
   test(`${what}: ${result}`, () => {

@@ -37,9 +37,7 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   const key = (tags.get('p') ?? '').replaceAll(/[ \t\r\n]/g, '')
   if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
   if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
-    return fail(
-      `${describeKey(key, publicKey)}, so receivers refuse the signature: replace it${withoutMarks(record)}.`,
-    )
+    return fail(`${describeKey(key, publicKey)}, so receivers refuse the signature: replace it${withoutMarks(record)}.`)
   if (lists('h', 'sha256') === false || lists('s', '*', 'email') === false)
     return fail('The record is not for the signatures of email ("h=" or "s="): replace it.')
   if (lists('t', 'y') === true)
@@ -61,7 +59,6 @@ function describeKey(key: string, publicKey: string): string {
 }
 
 /** Without quotes, backslashes, invisible characters, and the lines around a key in a PEM file. */
-const cleanKey = (key: string): string =>
-  key.replaceAll(/-----\w*-----/g, '').replaceAll(/[^A-Za-z0-9+/=]/g, '')
+const cleanKey = (key: string): string => key.replaceAll(/-----\w*-----/g, '').replaceAll(/[^A-Za-z0-9+/=]/g, '')
 
 const fail = (message: string): Verdict => ({ result: 'fail', message })

@@ -72,8 +72,7 @@ function readStep(name: string, records: readonly string[]): Step | null {
     return { kind: 'unrecognised', name, text, message }
   }
   const read = readTags(text)
-  if (read === null)
-    return fault('The DMARC record is not a list of "name=value; …", or has a name twice: correct it.')
+  if (read === null) return fault('The DMARC record is not a list of "name=value; …", or has a name twice: correct it.')
   const tags = new Map(read)
   for (const [tag, values] of Object.entries(choices)) {
     const value = tags.get(tag)?.toLowerCase()
@@ -136,5 +135,4 @@ export const isAligned = (
   from: { readonly domain: string; readonly organisation: string },
   authenticated: { readonly domain: string; readonly organisation: string },
   mode: string | undefined,
-): boolean =>
-  from.domain === authenticated.domain || (mode !== 's' && from.organisation === authenticated.organisation)
+): boolean => from.domain === authenticated.domain || (mode !== 's' && from.organisation === authenticated.organisation)

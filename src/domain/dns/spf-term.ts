@@ -66,8 +66,7 @@ function parseMechanism(name: string, rest: string): Parsed | null {
   }
 }
 
-const isIPv4 = (text: string): boolean =>
-  ipv4.test(text) && text.split('.').every((part) => Number(part) <= 255)
+const isIPv4 = (text: string): boolean => ipv4.test(text) && text.split('.').every((part) => Number(part) <= 255)
 
 const isIPv6 = (text: string): boolean => text.includes(':') && URL.canParse(`http://[${text}]/`)
 

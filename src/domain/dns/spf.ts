@@ -91,8 +91,7 @@ const isRecord = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 
 /** A text that was meant as a record, and is none for receivers: in quotes, without `v=`, `v=spf1;`. */
 const resemblesRecord = (text: string): boolean =>
-  /spf ?1|v ?= ?spf/i.test(text) ||
-  (/spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6/i.test(text))
+  /spf ?1|v ?= ?spf/i.test(text) || (/spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6/i.test(text))
 
 /** The records that led here. */
 type Path = {
@@ -181,9 +180,7 @@ class SpfWalk {
     if (name !== 'mx') return true
     if (answer.records.length > mxMax) throw broken(`"mx" of ${target} has more than ${mxMax} servers`)
     const servers = answer.records.map((record) => record.split(' ')[1] ?? '').filter(Boolean)
-    const found = await Promise.all(
-      servers.slice(0, mxSeen).map((server) => findAddresses(server, this.#lookup)),
-    )
+    const found = await Promise.all(servers.slice(0, mxSeen).map((server) => findAddresses(server, this.#lookup)))
     return found.some(({ kind }) => kind !== 'absent')
   }
 
@@ -256,8 +253,7 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
       if (texts.some((text) => /^[+?~-]?ptr(?:[:/]|$)/i.test(text)))
         return {
           result: 'warn',
-          message:
-            'The record uses "ptr", which RFC 7208 (section 5.5) advises against: list the servers instead.',
+          message: 'The record uses "ptr", which RFC 7208 (section 5.5) advises against: list the servers instead.',
         }
       return result === 'neutral'
         ? {

@@ -15,17 +15,7 @@ test('a path leads through own properties of objects', () => {
   assert.equal(at({ a: { b: { c: 'x' } } }, 'a.b.c'), 'x')
   assert.equal(at(Object.create({ a: 'x' }), 'a'), undefined)
   assert.equal(at({ a: 'text' }, 'a.length'), undefined)
-  for (const body of [
-    null,
-    'a',
-    5,
-    [],
-    { a: null },
-    { a: '' },
-    { a: 'text' },
-    { a: { b: null } },
-    { 'a.b': 'x' },
-  ])
+  for (const body of [null, 'a', 5, [], { a: null }, { a: '' }, { a: 'text' }, { a: { b: null } }, { 'a.b': 'x' }])
     assert.equal(at(body, 'a.b'), undefined, JSON.stringify(body))
 })
 

@@ -108,6 +108,4 @@ export function escapeQuery(link: string): string {
 }
 
 const percentEncode = (character: string): string =>
-  Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join(
-    '',
-  )
+  Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join('')

@@ -50,8 +50,7 @@ test('an email of Kratos has a link, a code or both, and its life', () => {
 
 test('the life is a whole number of minutes, of a year at most', () => {
   const life = (minutes: unknown) => read({ to, template: 'login_code_valid', code: '246813', minutes })
-  for (const minutes of [1, 60, 525_600])
-    assert.match(JSON.stringify(life(minutes)), new RegExp(`:${minutes * 60},`))
+  for (const minutes of [1, 60, 525_600]) assert.match(JSON.stringify(life(minutes)), new RegExp(`:${minutes * 60},`))
   for (const minutes of [0, -1, 1.5, 525_601, 1e300, '60', true, [60]])
     assert.deepEqual(life(minutes), ['minutes out_of_range'])
   for (const minutes of [null, undefined, '']) assert.deepEqual(life(minutes), ['minutes required'])
@@ -123,13 +122,9 @@ test('the template makes a body of each message of Kratos, without traits and te
 }, () => {
   const evaluate = (context: object): unknown =>
     JSON.parse(
-      execFileSync(
-        toolPath('jsonnet'),
-        ['--tla-code', `ctx=${JSON.stringify(context)}`, '-e', readSetUp().template],
-        {
-          encoding: 'utf8',
-        },
-      ),
+      execFileSync(toolPath('jsonnet'), ['--tla-code', `ctx=${JSON.stringify(context)}`, '-e', readSetUp().template], {
+        encoding: 'utf8',
+      }),
     )
   assert.equal(Object.keys(templates).length, 13)
   assert.deepEqual(

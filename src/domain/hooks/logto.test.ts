@@ -38,8 +38,7 @@ test('an invitation of Logto has a link and names, and no code', () => {
   const link = 'https://app.example.com/invitations/1?a=b&c=d'
   const payload = { link, code: '246813', organization: { name: 'Example' }, inviter: { name: 'http://x' } }
   const common = { kind: 'OrganizationInvitation', to, original: link, once: null }
-  const invite = (more: object) =>
-    read({ to, type: 'OrganizationInvitation', payload: { ...payload, ...more } })
+  const invite = (more: object) => read({ to, type: 'OrganizationInvitation', payload: { ...payload, ...more } })
   assert.deepEqual(invite({}), [{ ...common, organisationName: 'Example', inviterName: 'http://x' }])
   assert.deepEqual(invite({ organization: null, inviter: { name: 7 } }), [common])
   assert.deepEqual(invite({ link: undefined }), ['payload.link required'])
@@ -60,9 +59,7 @@ test('a body of Logto that lacks something is refused by the names of its fields
     'to not_an_address',
     'payload.code not_a_string',
   ])
-  assert.deepEqual(read({ type: 'SignIn', to, payload: { code: 'x'.repeat(8193) } }), [
-    'payload.code too_long',
-  ])
+  assert.deepEqual(read({ type: 'SignIn', to, payload: { code: 'x'.repeat(8193) } }), ['payload.code too_long'])
   assert.deepEqual(read({ type: 'SignIn', to, payload: { code: '\ud800' } }), ['payload.code lone_surrogate'])
 })
 

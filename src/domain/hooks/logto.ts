@@ -35,9 +35,7 @@ function read(body: unknown): Parsed<readonly HookMessage[]> {
     organisationName: fields.lenient('payload.organization.name'),
     inviterName: fields.lenient('payload.inviter.name'),
   }
-  return fields.finish([
-    { ...common, original: fields.text('payload.link'), ...present({ ...names, locale }) },
-  ])
+  return fields.finish([{ ...common, original: fields.text('payload.link'), ...present({ ...names, locale }) }])
 }
 
 /** Logto shows the body of a refusal to the person. */

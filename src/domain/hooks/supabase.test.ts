@@ -81,17 +81,13 @@ test('a secure change of address is two emails, and the names of its hashes are 
       { ...forNew, code: '111111' },
     ])
   assert.deepEqual(read(user, data), ['user.new_email required'])
-  assert.deepEqual(read({ new_email: email }, { ...data, token_hash_new: 'forCurrent' }), [
-    'user.email required',
-  ])
+  assert.deepEqual(read({ new_email: email }, { ...data, token_hash_new: 'forCurrent' }), ['user.email required'])
 })
 
 test('a reauthentication has a code alone', () => {
   const kind = 'reauthentication'
   const once = '["reauthentication","ana@example.com","246813"]'
-  assert.deepEqual(read(user, { ...link, email_action_type: kind }), [
-    { kind, to: email, code: '246813', once },
-  ])
+  assert.deepEqual(read(user, { ...link, email_action_type: kind }), [{ kind, to: email, code: '246813', once }])
   assert.deepEqual(read(user, { email_action_type: kind, token_hash: 'abc1' }), ['email_data.token required'])
   assert.deepEqual(read(user, { email_action_type: kind, token: 1 }), ['email_data.token not_a_string'])
 })
@@ -105,10 +101,7 @@ test('a notice is taken, whatever else it says', () => {
 
 test('a body of Supabase that lacks something is refused by the names of its fields', () => {
   assert.deepEqual(read({}, {}), ['email_data.email_action_type required'])
-  assert.deepEqual(read({}, { email_action_type: 'signup' }), [
-    'email_data.token_hash required',
-    'user.email required',
-  ])
+  assert.deepEqual(read({}, { email_action_type: 'signup' }), ['email_data.token_hash required', 'user.email required'])
   assert.deepEqual(read({ email: 'ana' }, { ...link, token: 246813, email_action_type: 'signup' }), [
     'email_data.token not_a_string',
     'user.email not_an_address',
@@ -132,10 +125,7 @@ test('the link is the one that Supabase would send', () => {
   assert.equal(build('https://a.test/é "<>\\'), `${head}https://a.test/%C3%A9%20%22%3C%3E%5C`)
   assert.equal(build('', 'recovery'), `${verifyUrl}?token=abc1&type=recovery&redirect_to=`)
   const message = { kind: 'signup', to: email, token: 'a&b', once: null }
-  assert.equal(
-    supabase.original?.(message, { verifyUrl }),
-    `${verifyUrl}?token=a%26b&type=signup&redirect_to=`,
-  )
+  assert.equal(supabase.original?.(message, { verifyUrl }), `${verifyUrl}?token=a%26b&type=signup&redirect_to=`)
   assert.equal(supabase.original?.(message, {}), null)
   const code = { kind: 'reauthentication', to: email, code: '246813', once: null }
   assert.equal(supabase.original?.(code, { verifyUrl }), null)
@@ -151,8 +141,7 @@ function readAnswer(status: number, body: object, retryAfter: boolean): string {
     return error?.message ? `${error.http_code || 500}: ${error.message}` : 'sent'
   }
   if (status === 204) return 'sent'
-  if ([429, 503].includes(status))
-    return retryAfter ? 'again' : '500: Service currently unavailable due to hook'
+  if ([429, 503].includes(status)) return retryAfter ? 'again' : '500: Service currently unavailable due to hook'
   if (status === 400) return '500: Invalid payload sent to hook'
   if (status === 401) return '500: Hook requires authorization token'
   return `500: Unexpected status code returned from hook: ${status}`
@@ -164,8 +153,7 @@ test('Supabase reads of each answer that the email is sent, why not, or that it 
     const { status, body } = supabase.answer(result)
     return readAnswer(status, body, status === 503)
   }
-  const refused = (code: string, status: number) =>
-    reads({ kind: 'refused', code, status, requestId } as HookResult)
+  const refused = (code: string, status: number) => reads({ kind: 'refused', code, status, requestId } as HookResult)
   assert.equal(reads({ kind: 'queued' }), 'sent')
   assert.equal(refused('invalid_body', 400), '422: postern: invalid_body (req_1)')
   assert.equal(refused('unsupported_email', 400), '422: postern: unsupported_email (req_1)')

@@ -50,13 +50,8 @@ function readMessages(fields: FieldReader, kind: Action): HookMessage[] {
     return { kind, to, token, once, ...present({ code: typed, redirectTo }) }
   }
   const hash = fields.text('email_data.token_hash')
-  if (kind !== 'email_change')
-    return [link(fields.address('user.email'), hash, kind === 'invite' ? undefined : code)]
-  const changed = link(
-    fields.address('user.new_email'),
-    hash,
-    fields.optional('email_data.token_new') ?? code,
-  )
+  if (kind !== 'email_change') return [link(fields.address('user.email'), hash, kind === 'invite' ? undefined : code)]
+  const changed = link(fields.address('user.new_email'), hash, fields.optional('email_data.token_new') ?? code)
   const currentHash = fields.optional('email_data.token_hash_new')
   if (currentHash === undefined) return [changed]
   return [changed, { ...link(fields.address('user.email'), currentHash, code), purpose: 'address_change' }]
@@ -87,8 +82,7 @@ function answer(result: HookResult): HookAnswer {
 
 const secretHead = 'v1,whsec_'
 /** 32 to 88 characters of base64 (RFC 4648), as the server asks for. */
-const secretShape =
-  /^v1,whsec_(?:[A-Za-z0-9+/]{4}){7,21}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$/
+const secretShape = /^v1,whsec_(?:[A-Za-z0-9+/]{4}){7,21}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$/
 
 const checkSecret = (secret: string): string | null =>
   secretShape.test(secret)

@@ -27,15 +27,8 @@ test('the sample of each kind is read as a message of that kind', () => {
         assert.match(message.to, /@example\.com$/)
         if (kind === 'notice') continue
         assert.ok(emailTypes.includes(kind.type))
-        assert.notEqual(
-          kind.lifeSeconds ?? message.lifeSeconds,
-          undefined,
-          `${system.name} ${name} has a life`,
-        )
-        assert.ok(
-          message.code ?? message.token ?? message.original,
-          `${system.name} ${name} carries something`,
-        )
+        assert.notEqual(kind.lifeSeconds ?? message.lifeSeconds, undefined, `${system.name} ${name} has a life`)
+        assert.ok(message.code ?? message.token ?? message.original, `${system.name} ${name} carries something`)
       }
       assert.ok(JSON.stringify(system.sample(name)).length < system.bodyBytesMax)
     }
@@ -101,13 +94,7 @@ const mark = 'CANARY'
 /** Any value; its texts have a mark that no issue has. */
 const value = fc.oneof(
   fc.jsonValue(),
-  fc.constantFrom(
-    mark,
-    `${mark}@${mark}`,
-    `https://${mark}/?a=${mark}\ud800`,
-    ` ${mark}\n`,
-    mark.repeat(5000),
-  ),
+  fc.constantFrom(mark, `${mark}@${mark}`, `https://${mark}/?a=${mark}\ud800`, ` ${mark}\n`, mark.repeat(5000)),
   fc.constantFrom(-1, 0, 1.5, 1e300, 246813, true, false, null, [], [mark], {}, { name: mark }),
 )
 
@@ -142,13 +129,7 @@ test('no body makes a system throw, and no issue has a value of a body', () => {
         if (read.ok) {
           for (const message of read.value) {
             assert.ok(Object.hasOwn(system.kinds, message.kind))
-            for (const text of [
-              message.to,
-              message.code,
-              message.token,
-              message.original,
-              message.once ?? '',
-            ])
+            for (const text of [message.to, message.code, message.token, message.original, message.once ?? ''])
               assert.equal(typeof (text ?? ''), 'string')
             system.original?.(message, { verifyUrl: 'https://auth.example.com/verify' })
           }
@@ -188,10 +169,7 @@ test('the instructions name the address, and the secret only if they are given i
     }
     const shown = JSON.stringify(steps)
     assert.ok(shown.includes(url), system.name)
-    assert.equal(
-      shown.includes('SECRET-4711'),
-      system.auth.kind === 'bearer' || system.auth.makeSecret !== null,
-    )
+    assert.equal(shown.includes('SECRET-4711'), system.auth.kind === 'bearer' || system.auth.makeSecret !== null)
     const hidden = JSON.stringify(system.setUp({ url, secret: null }))
     assert.equal(hidden.replaceAll(/(psh_|v1,whsec_)…/g, 'SECRET-4711'), shown)
   }

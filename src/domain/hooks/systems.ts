@@ -10,5 +10,4 @@ export const systems: readonly HookSystem[] = [supabase, kratos, zitadel, logto]
 
 export const hookSystemNames: readonly HookSystemName[] = systems.map(({ name }) => name)
 
-export const findSystem = (name: string): HookSystem | null =>
-  systems.find((system) => system.name === name) ?? null
+export const findSystem = (name: string): HookSystem | null => systems.find((system) => system.name === name) ?? null

@@ -75,12 +75,7 @@ test('an email of Zitadel has a link, and a code if there is one', () => {
 })
 
 test('an event of a former version is the same message', () => {
-  for (const name of [
-    'initialization.code.added',
-    'email.code.added',
-    'password.code.added',
-    'password.changed',
-  ])
+  for (const name of ['initialization.code.added', 'email.code.added', 'password.code.added', 'password.changed'])
     assert.deepEqual(notify({ eventType: `user.${name}` }), notify({ eventType: `user.human.${name}` }))
   assert.deepEqual(notify({ eventType: 'user.human.domain.claimed' }), ['contextInfo.eventType unknown_kind'])
 })
@@ -124,16 +119,13 @@ test('a login name in the query is percent-encoded, and the rest of the link sta
     original('https://id.example.com/ui?loginname=Zoë "Z" <a\\b>\n\u{1f600}&code=%2B+1#é'),
     'https://id.example.com/ui?loginname=Zo%C3%AB%20%22Z%22%20%3Ca%5Cb%3E%0A%F0%9F%98%80&code=%2B+1%23%C3%A9',
   )
-  for (const link of ['https://ex ämple.com/\\x', 'https://ex ämple.com/\\x?'])
-    assert.equal(original(link), link)
+  for (const link of ['https://ex ämple.com/\\x', 'https://ex ämple.com/\\x?']) assert.equal(original(link), link)
 })
 
 test('a notice of Zitadel needs nothing', () => {
   const [kind, contextInfo] = ['user.domain.claimed', { eventType: 'user.domain.claimed' }]
   assert.deepEqual(read({ contextInfo }), [{ kind, to: '', once: null }])
-  assert.deepEqual(read({ contextInfo: { ...contextInfo, recipientEmailAddress: to } }), [
-    { kind, to, once: null },
-  ])
+  assert.deepEqual(read({ contextInfo: { ...contextInfo, recipientEmailAddress: to } }), [{ kind, to, once: null }])
 })
 
 const { auth } = zitadel
@@ -143,9 +135,7 @@ test('a call is verified with the signing key', { skip: lacking('openssl') }, ()
   const secret = 'hT2mQv8Zx4Lk9Rb1Nc6Wd3Yf7Gj5Ps0A'
   const body = Buffer.from(JSON.stringify(zitadel.sample('session.otp.email.challenged')))
   const input = Buffer.concat([Buffer.from('1780000000.'), body])
-  const hex = execFileSync('openssl', ['dgst', '-sha256', '-hmac', secret, '-r'], { input })
-    .toString()
-    .slice(0, 64)
+  const hex = execFileSync('openssl', ['dgst', '-sha256', '-hmac', secret, '-r'], { input }).toString().slice(0, 64)
   const call = { headers: { 'zitadel-signature': `t=1780000000,v1=${hex}` }, body, nowMs: 1_780_000_100_000 }
   assert.ok(auth.verify({ ...call, secret }))
   for (const other of [secret.slice(1), secret.toLowerCase(), '', 'short'])
@@ -163,16 +153,8 @@ test('a key that no signature can have is not taken, even if a call is signed wi
 
 test('a signing key has 16 to 256 characters, and Postern makes none', () => {
   assert.equal(auth.makeSecret, null)
-  for (const key of ['k'.repeat(16), 'k'.repeat(256), '!~'.repeat(8)])
-    assert.equal(auth.checkSecret(key), null)
-  for (const key of [
-    '',
-    'k'.repeat(15),
-    'k'.repeat(257),
-    `${'k'.repeat(16)} `,
-    `${'k'.repeat(16)}\n`,
-    'é'.repeat(16),
-  ])
+  for (const key of ['k'.repeat(16), 'k'.repeat(256), '!~'.repeat(8)]) assert.equal(auth.checkSecret(key), null)
+  for (const key of ['', 'k'.repeat(15), 'k'.repeat(257), `${'k'.repeat(16)} `, `${'k'.repeat(16)}\n`, 'é'.repeat(16)])
     assert.match(auth.checkSecret(key) ?? '', /signingKey/)
 })
 

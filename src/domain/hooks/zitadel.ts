@@ -56,9 +56,7 @@ function read(body: unknown): Parsed<readonly HookMessage[]> {
     ])
   }
   const life =
-    about.lifeSeconds === null
-      ? { lifeSeconds: Math.ceil(fields.count('args.expiry', expiryMax) / nanoseconds) }
-      : {}
+    about.lifeSeconds === null ? { lifeSeconds: Math.ceil(fields.count('args.expiry', expiryMax) / nanoseconds) } : {}
   return fields.finish([{ ...common, ...life, ...present({ code }) }])
 }
 
@@ -104,8 +102,7 @@ export const zitadel: HookSystem = {
   follows: 'zitadel/zitadel 10a0702a',
   auth: {
     kind: 'signed',
-    verify: ({ secret, ...signed }) =>
-      checkSecret(secret) === null && verifyZitadel(signed, Buffer.from(secret)),
+    verify: ({ secret, ...signed }) => checkSecret(secret) === null && verifyZitadel(signed, Buffer.from(secret)),
     makeSecret: null,
     checkSecret,
   },

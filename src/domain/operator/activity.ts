@@ -44,12 +44,9 @@ export type ActivityRow = {
 export const recordEveryMs = 5000
 
 /** The upper bounds of the buckets of `took`, in milliseconds; longer times count as `took:more`. */
-const tookBucketsMs = [
-  10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 3_600_000,
-]
+const tookBucketsMs = [10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 3_600_000]
 
-export const tookBucket = (ms: number): ActivityEvent =>
-  `took:${tookBucketsMs.find((bound) => ms <= bound) ?? 'more'}`
+export const tookBucket = (ms: number): ActivityEvent => `took:${tookBucketsMs.find((bound) => ms <= bound) ?? 'more'}`
 
 /**
  * The time within which a share of the emails was delivered, as the upper bound of its bucket in

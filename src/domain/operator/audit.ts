@@ -79,14 +79,7 @@ export const auditGroups = {
     'domain.remove_key',
     'webhook.secret',
   ],
-  emails: [
-    'app.test_email',
-    'email.retry',
-    'email.retry_all',
-    'email.cancel',
-    'feedback.read',
-    'webhook.test',
-  ],
+  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'feedback.read', 'webhook.test'],
   suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
   access: [
     ...['token.create', 'token.revoke', 'person.create', 'person.update'],
@@ -122,9 +115,7 @@ export function differences(before: Values, after: Values): Pick<Action, 'before
   if (changed.length === 0) return null
   const pick = (values: Values, others: Values) =>
     Object.fromEntries(
-      changed
-        .filter((name) => name in values)
-        .map((name) => [name, entriesMissing(values[name], others[name])]),
+      changed.filter((name) => name in values).map((name) => [name, entriesMissing(values[name], others[name])]),
     )
   return { before: pick(before, after), after: pick(after, before) }
 }

@@ -26,5 +26,4 @@ export const nodeFaults = ['log', 'queueing'] as const
 /** A node that has not been seen for this long is silent: it died, hangs, or has lost the database. */
 export const nodeSilentMs = 30_000
 
-export const isAlive = ({ seenAt }: Pick<NodeRecord, 'seenAt'>, nowMs: number): boolean =>
-  nowMs - seenAt < nodeSilentMs
+export const isAlive = ({ seenAt }: Pick<NodeRecord, 'seenAt'>, nowMs: number): boolean => nowMs - seenAt < nodeSilentMs

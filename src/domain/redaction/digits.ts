@@ -9,17 +9,10 @@ const replyCodes = new Set(
 )
 export const isReplyCode = (digits: string): boolean => replyCodes.has(digits)
 
-export const findDigits = (line: string): Span[] => [
-  ...findGroups(line),
-  ...findDotted(line),
-  ...findClock(line),
-]
+export const findDigits = (line: string): Span[] => [...findGroups(line), ...findDotted(line), ...findClock(line)]
 
 const between = '(?:[ \\u2010-\\u2015-]{1,3}|[,/_+*~|\\u00b7\\u2022])'
-const groups = new RegExp(
-  `(?<![\\p{L}\\p{N}.:])\\d{1,5}(?:${between}\\d{1,5})+(?![\\p{L}\\p{N}:]|\\.\\d)`,
-  'gu',
-)
+const groups = new RegExp(`(?<![\\p{L}\\p{N}.:])\\d{1,5}(?:${between}\\d{1,5})+(?![\\p{L}\\p{N}:]|\\.\\d)`, 'gu')
 const separator = new RegExp(`(${between})`, 'u')
 const dateHead = /^(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)/
 

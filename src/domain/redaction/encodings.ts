@@ -73,8 +73,7 @@ function findHex(text: string, wanted: readonly Wanted[]): Span[] {
   }))
 }
 
-const listPlaces = (text: string, digit: RegExp): number[] =>
-  Array.from(text.matchAll(digit), ({ index }) => index)
+const listPlaces = (text: string, digit: RegExp): number[] => Array.from(text.matchAll(digit), ({ index }) => index)
 
 /** Each place is hidden with the whole run that it is in, and a run once for each mark. */
 function toRuns(text: string, found: readonly Span[]): Span[] {

@@ -227,20 +227,12 @@ function findCode(readings: Readings, code: string): Span[] {
 
 /** Credentials, also in form, base64 or hexadecimal encoding, and however they are broken into lines. */
 export function findSecret(readings: Readings, line: string, secret: string): Span[] {
-  const spellings = [
-    secret,
-    encodeURIComponent(secret),
-    new URLSearchParams({ '': secret }).toString().slice(1),
-  ]
+  const spellings = [secret, encodeURIComponent(secret), new URLSearchParams({ '': secret }).toString().slice(1)]
   const encoded = findEncoded(line, readings.lineCode, [{ value: secret, mark: '<secret>' }])
   const spelled = spellings.flatMap((spelling) => {
-    const exact = findAll(line, spelling).map(
-      (from): Span => ({ from, to: from + spelling.length, mark: '<secret>' }),
-    )
+    const exact = findAll(line, spelling).map((from): Span => ({ from, to: from + spelling.length, mark: '<secret>' }))
     const word = lettersOf(spelling)
-    return word.length < sharedMin
-      ? exact
-      : [...exact, ...findWord(readings, line, { word, mark: '<secret>' })]
+    return word.length < sharedMin ? exact : [...exact, ...findWord(readings, line, { word, mark: '<secret>' })]
   })
   return [...spelled, ...encoded]
 }

@@ -45,18 +45,12 @@ function findWords(line: string): Span[] {
   const spans: Span[] = []
   for (const { 0: run, index } of line.matchAll(/[\p{L}\p{N}_.:-]+/gu)) {
     const text = run.replace(/^[.:-]+|[.:-]+$/g, '')
-    if (
-      date.test(text) ||
-      isAddress(text) ||
-      isNumberOfStandard(line.slice(Math.max(0, index - 13), index), text)
-    )
+    if (date.test(text) || isAddress(text) || isNumberOfStandard(line.slice(Math.max(0, index - 13), index), text))
       continue
     const isHost = isHostName(text)
     for (const { 0: word, index: within } of run.matchAll(/[\p{L}\p{N}-]+/gu)) {
       const [from, to] = [index + within, index + within + word.length]
-      const found = isHost
-        ? /^\d{4,}$/.test(word)
-        : couldBeCode(word, (line[from - 1] ?? '') + (line[to] ?? ''))
+      const found = isHost ? /^\d{4,}$/.test(word) : couldBeCode(word, (line[from - 1] ?? '') + (line[to] ?? ''))
       if (found) spans.push({ from, to, mark: '<number>' })
     }
   }
@@ -81,8 +75,7 @@ const topLevels = new Set(
 )
 /** Words of two letters after a full stop that lacks its space, as in `Use 246813.IF you did not`. */
 const smallWords = new Set(`an as at be by do go he if in is it me my no of on or so to up us we`.split(' '))
-const isTopLevel = (label: string): boolean =>
-  topLevels.has(label) || (label.length === 2 && !smallWords.has(label))
+const isTopLevel = (label: string): boolean => topLevels.has(label) || (label.length === 2 && !smallWords.has(label))
 
 function isHostName(text: string): boolean {
   const labels = text.split('.')
@@ -159,9 +152,7 @@ function findSpacedCodes(line: string): Span[] {
     const halves = [head.trimEnd(), half]
     const isCode =
       halves.some((part) => /\d/.test(part) && /[A-Z]/.test(part)) &&
-      !halves.some(
-        (part) => isReplyCode(part) || isCapitalWord(part) || numbered.test(part) || isReason(part, ''),
-      )
+      !halves.some((part) => isReplyCode(part) || isCapitalWord(part) || numbered.test(part) || isReason(part, ''))
     if (isCode) found.push({ from: index, to: index + head.length + half.length })
   }
   return found.map((span) => ({ ...span, mark: '<number>' }))

@@ -8,9 +8,7 @@ import { redact } from './redact.ts'
 
 const base62 = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz']
 const secret = (length: number) =>
-  fc
-    .array(fc.constantFrom(...base62), { minLength: length, maxLength: length })
-    .map((letters) => letters.join(''))
+  fc.array(fc.constantFrom(...base62), { minLength: length, maxLength: length }).map((letters) => letters.join(''))
 /** A local part of which no ordinary word is a part. */
 const local = fc
   .array(fc.constantFrom(...'qxzvkj'), { minLength: 6, maxLength: 12 })
@@ -18,10 +16,7 @@ const local = fc
 const digits = fc.integer({ min: 100_000, max: 99_999_999 }).map(String)
 
 const encode = (text: string, sign: string) =>
-  text.replace(
-    /[^A-Za-z0-9]/g,
-    (c) => `${sign}${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
-  )
+  text.replace(/[^A-Za-z0-9]/g, (c) => `${sign}${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
 const fold = (text: string, between: string) => (text.match(/.{1,9}/g) ?? []).join(between)
 
 const spellings: readonly ((text: string) => string)[] = [
@@ -68,8 +63,7 @@ test('nothing of the link, the token, the local part and the code stays in a rep
       for (const quoted of [sealed, token, name, code, `links.acme.test/acme/${sealed}`, email.to]) {
         const text = redact(`554 5.7.1 spam: ${spell(quoted)} it said`, { kind: 'reply', email })
         assert.ok(text.startsWith('554 5.7.1 spam: '), text)
-        for (const value of [sealed, token, name, code])
-          assert.ok(!shares(text, value), `${spell(quoted)}: ${text}`)
+        for (const value of [sealed, token, name, code]) assert.ok(!shares(text, value), `${spell(quoted)}: ${text}`)
         assert.ok(!text.includes(spell(quoted)), text)
       }
     }),

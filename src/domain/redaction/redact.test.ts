@@ -61,13 +61,9 @@ test('a code is taken out in any case, however it is grouped, and with digits al
 })
 
 test('a code hides no address and no token from those that look for them', () => {
-  const reply = (raw: string, change: Partial<EmailContent>) =>
-    parseReply(raw, { ...content, ...change }).text
+  const reply = (raw: string, change: Partial<EmailContent>) => parseReply(raw, { ...content, ...change }).text
   const to = 'ada1990@example.com' as EmailAddress
-  assert.equal(
-    reply('550 5.1.1 <ada1990@example.com>: gone', { to, code: '1990' }),
-    '550 5.1.1 <<address>>: gone',
-  )
+  assert.equal(reply('550 5.1.1 <ada1990@example.com>: gone', { to, code: '1990' }), '550 5.1.1 <<address>>: gone')
   const url = 'https://app.acme.test/?token=Qx1234Zr'
   assert.equal(reply('550 token Qx1234Zr', { url, code: '1234' }), '550 token <token>')
 })
@@ -156,16 +152,7 @@ const hex = (text: string) => Buffer.from(text).toString('hex')
 test('what an email holds goes in base64 and hexadecimal digits, in any reply', () => {
   const email: EmailContent = { ...content, to: 'Jo@example.com' as EmailAddress, code: '246813' }
   const { to, url, code = '' } = email
-  const quoted = [
-    to,
-    to.toLowerCase(),
-    `<${to}>`,
-    `x ${url}`,
-    'LIVE-TOKEN-4711',
-    code,
-    `id ${code}`,
-    'Secret Society',
-  ]
+  const quoted = [to, to.toLowerCase(), `<${to}>`, `x ${url}`, 'LIVE-TOKEN-4711', code, `id ${code}`, 'Secret Society']
   for (const value of quoted)
     for (const encoded of [base64(value), Buffer.from(value).toString('base64url'), hex(value)])
       for (const raw of [`250 ok ${encoded} it said`, `554 =?utf-8?B?${encoded}?= it said`]) {

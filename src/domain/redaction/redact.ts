@@ -40,10 +40,7 @@ export function redact(text: string, source: Source): string {
   const said = line.slice(status.length)
   // The id by which a relay or provider knows an accepted email looks like a token, and operators need it.
   const isAcceptance = source.kind !== 'report' && status.startsWith('2')
-  const spans = [
-    ...findShapes(said, { source: source.kind, isAcceptance }),
-    ...findKnown(said, status, source),
-  ]
+  const spans = [...findShapes(said, { source: source.kind, isAcceptance }), ...findKnown(said, status, source)]
   return `${status}${hideSpans(said, spans)}`.slice(0, textMax)
 }
 
@@ -55,9 +52,7 @@ function findKnown(line: string, status: string, source: Source): Span[] {
   const readings = readLine(line, code)
   if (source.kind === 'report') {
     const addresses = new Set([...source.addresses, ...listAddresses(line)])
-    const found = [...addresses]
-      .slice(0, addressesMax)
-      .flatMap((address) => findAddress(readings, line, address))
+    const found = [...addresses].slice(0, addressesMax).flatMap((address) => findAddress(readings, line, address))
     return [...found, ...findNumbers(line, status)]
   }
   const secrets = (source.secrets ?? []).filter((secret) => secret !== '')

@@ -77,8 +77,7 @@ function findBareLink(word: string): Span | null {
     while (from > 0 && /[\p{L}\p{N}.:-]/u.test(word[from - 1] ?? '')) from--
     const [host, rest] = [word.slice(from, index), word.slice(index + 1)]
     const isNetwork = /^[\d.]+$/.test(host) && /^\d{1,2}\W*$/.test(rest)
-    if (isHost(host) && /[\p{L}\p{N}]/u.test(rest) && !isNetwork)
-      return { from, to: word.length, mark: '<link>' }
+    if (isHost(host) && /[\p{L}\p{N}]/u.test(rest) && !isNetwork) return { from, to: word.length, mark: '<link>' }
   }
   return null
 }
@@ -89,36 +88,17 @@ function isHost(text: string): boolean {
   if (text.length > hostMax) return false
   const [name = ''] = text.split(':', 1)
   const labels = name.split('.')
-  if (
-    name.toLowerCase() === 'localhost' ||
-    (labels.length === 4 && labels.every((label) => /^\d{1,3}$/.test(label)))
-  )
+  if (name.toLowerCase() === 'localhost' || (labels.length === 4 && labels.every((label) => /^\d{1,3}$/.test(label))))
     return true
-  return (
-    labels.length > 1 &&
-    labels.every((label) => label !== '') &&
-    /^(?:xn--|\p{L}{2})/iu.test(labels.at(-1) ?? '')
-  )
+  return labels.length > 1 && labels.every((label) => label !== '') && /^(?:xn--|\p{L}{2})/iu.test(labels.at(-1) ?? '')
 }
 
-const named = [
-  'token=',
-  'otp=',
-  'secret=',
-  'password=',
-  'passwd=',
-  'pwd=',
-  'ticket=',
-  'signature=',
-  'token_hash=',
-]
+const named = ['token=', 'otp=', 'secret=', 'password=', 'passwd=', 'pwd=', 'ticket=', 'signature=', 'token_hash=']
 
 /** `token=…`, to the end of the word. */
 function findNamed(word: string): Span | null {
   const small = word.toLowerCase()
-  const places = named
-    .map((name) => small.indexOf(name))
-    .filter((at) => small.length === word.length && at >= 0)
+  const places = named.map((name) => small.indexOf(name)).filter((at) => small.length === word.length && at >= 0)
   return places.length === 0 ? null : { from: Math.min(...places), to: word.length, mark: '<token>' }
 }
 
@@ -155,9 +135,7 @@ export function isServerName(text: string): boolean {
   const isName = labels.length > 1 && /^(?:[a-z]{2,}|[A-Z]{2,})$/.test(last)
   return (
     isName &&
-    labels.every(
-      (label) => label.length <= labelMax && /^[A-Za-z\d](?:[A-Za-z\d_-]*[A-Za-z\d])?$/.test(label),
-    )
+    labels.every((label) => label.length <= labelMax && /^[A-Za-z\d](?:[A-Za-z\d_-]*[A-Za-z\d])?$/.test(label))
   )
 }
 
@@ -172,8 +150,7 @@ function looksRandom(run: string): boolean {
   const capitals = run.replace(/[^A-Z]/g, '').length
   const small = run.replace(/[^a-z]/g, '').length
   return (
-    Math.min(capitals, small) * 5 > run.length &&
-    parts.some((part) => /[a-z][A-Z]{2,}[a-z]|[A-Z][a-z][A-Z]/.test(part))
+    Math.min(capitals, small) * 5 > run.length && parts.some((part) => /[a-z][A-Z]{2,}[a-z]|[A-Z][a-z][A-Z]/.test(part))
   )
 }
 
@@ -213,9 +190,7 @@ function findRoutes(word: string): Span[] {
     while (to < word.length && /[\w.+-]/.test(word[to] ?? '')) to++
     const [left, right] = [word.slice(from, index), word.slice(index + 1, to).replace(/\.+$/, '')]
     const isRoute =
-      sign === '!'
-        ? isServerName(left) && right !== ''
-        : left !== '' && isServerName(right) && !hostKeys.test(left)
+      sign === '!' ? isServerName(left) && right !== '' : left !== '' && isServerName(right) && !hostKeys.test(left)
     if (isRoute) return [{ from, to, mark: '<address>' }]
   }
   return []

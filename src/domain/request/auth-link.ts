@@ -85,9 +85,7 @@ function readLink(
   }
   const scheme = rawScheme.toLowerCase()
   const web = scheme === 'https' || scheme === 'http'
-  const location = web
-    ? readWeb(raw, scheme, authority)
-    : readApp(raw, scheme, { authority, path }, appSchemes)
+  const location = web ? readWeb(raw, scheme, authority) : readApp(raw, scheme, { authority, path }, appSchemes)
   const token = readQuery(query)
   if (location.ok && token.ok) return parsed({ ...location.value, raw, rawPath: path, token: token.value })
   return { ok: false, issues: [...(location.ok ? [] : location.issues), ...(token.ok ? [] : token.issues)] }
@@ -147,10 +145,7 @@ function readApp(
     return {
       ok: false,
       issues: [
-        issue(
-          'malformed_host',
-          'The text after the two slashes is not an authority: leave it out, or name a host.',
-        ),
+        issue('malformed_host', 'The text after the two slashes is not an authority: leave it out, or name a host.'),
       ],
     }
   }
@@ -168,8 +163,7 @@ function readToken(query: string | undefined): Parsed<string> {
     issues: [issue(code, message)],
   })
   if (query === undefined) return refuse('query_missing', 'Put the token in the query: ?token=…')
-  if (query === 'token=' || query === 'token')
-    return refuse('token_empty', 'The parameter token has no value.')
+  if (query === 'token=' || query === 'token') return refuse('token_empty', 'The parameter token has no value.')
   const value = /^token=([^&;]+)$/.exec(query)?.[1]
   if (value === undefined) return refuse('query_not_exactly_token', explainQuery(query))
   const decoded = decodeToken(value)

@@ -13,8 +13,7 @@ const valid = {
 const invitation = { ...valid, type: 'organisation_invite', organisationName: 'Acme' }
 
 const parse = (body: unknown, headers: { contentType?: string; contentEncoding?: string } = {}) => {
-  const bytes =
-    body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  const bytes = body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
   const { contentType = 'application/json', contentEncoding } = headers
   return parseEmailRequest({ contentType, contentEncoding, bytes }, now).request
 }
@@ -75,8 +74,7 @@ test('faults of the body as a whole', () => {
   assert.deepEqual(codes(Buffer.from('{"to":"\xff"}', 'latin1')), ['body not_utf8'])
   for (const text of ['', '{', '{"to":}', '\ufeff{}', 'undefined', '{}{}'])
     assert.deepEqual(codes(text), ['body not_json'], text)
-  for (const text of ['[]', '"x"', '1', 'null', 'true'])
-    assert.deepEqual(codes(text), ['body not_an_object'], text)
+  for (const text of ['[]', '"x"', '1', 'null', 'true']) assert.deepEqual(codes(text), ['body not_an_object'], text)
   assert.deepEqual(codes(`{"a":${'['.repeat(8000)}${']'.repeat(8000)}}`), ['body nested_too_deep'])
   assert.deepEqual(codes({ ...valid, a: [[[[[[[1]]]]]]] }), [])
   assert.deepEqual(codes({ ...valid, a: [[[[[[[[1]]]]]]]] }), ['body nested_too_deep'])
@@ -114,10 +112,7 @@ test('every fault is listed', () => {
 test('a refusal names the right field; a misnamed field alone is no fault', () => {
   const { expiresAt, ...others } = valid
   for (const name of ['expires_at', 'ExpiresAt', 'expiresat', 'EXPIRES-AT', 'expiresIn'])
-    assert.deepEqual(codes({ ...others, [name]: expiresAt }), [
-      'expiresAt required',
-      'expiresAt misnamed_field',
-    ])
+    assert.deepEqual(codes({ ...others, [name]: expiresAt }), ['expiresAt required', 'expiresAt misnamed_field'])
   const request = parse({ ...others, expires_at: expiresAt, idempotency_key: 'secret', Locale: 'de' })
   assert.ok(!request.ok)
   assert.deepEqual(
@@ -164,12 +159,8 @@ test('an invitation needs an organisation, under either name', () => {
   assert.deepEqual(codes({ ...invitation, organisationName: undefined, org_name: 'Acme' }), [])
   assert.deepEqual(codes({ ...invitation, org_name: 'Acme' }), [])
   assert.deepEqual(codes({ ...invitation, org_name: 'Other' }), ['organisationName alias_conflict'])
-  assert.deepEqual(codes({ ...invitation, inviterName: 'A', inviter_name: 'B' }), [
-    'inviterName alias_conflict',
-  ])
-  assert.deepEqual(codes({ ...valid, org_name: 'A', organisationName: 'B' }), [
-    'organisationName alias_conflict',
-  ])
+  assert.deepEqual(codes({ ...invitation, inviterName: 'A', inviter_name: 'B' }), ['inviterName alias_conflict'])
+  assert.deepEqual(codes({ ...valid, org_name: 'A', organisationName: 'B' }), ['organisationName alias_conflict'])
 })
 
 test('names in an invitation are bounded and plain; elsewhere only their type counts', () => {
@@ -185,25 +176,8 @@ test('names in an invitation are bounded and plain; elsewhere only their type co
     'see https://evil.test',
     'a\u0085b',
     'a\u2028b',
-    ...[
-      'A\u200bB',
-      'A\u2060B',
-      'A\ufeffB',
-      'A\u00adB',
-      'A\u034fB',
-      'A\u180eB',
-      'A\u3164B',
-      'A\uffa0B',
-      'A\u2800B',
-    ],
-    ...[
-      'A\u{e0041}B',
-      '\u200d',
-      '\ufe0f \u200c',
-      '\u0301\u0301',
-      `e${'\u0301'.repeat(80)}`,
-      `x${'\u0335'.repeat(7)}`,
-    ],
+    ...['A\u200bB', 'A\u2060B', 'A\ufeffB', 'A\u00adB', 'A\u034fB', 'A\u180eB', 'A\u3164B', 'A\uffa0B', 'A\u2800B'],
+    ...['A\u{e0041}B', '\u200d', '\ufe0f \u200c', '\u0301\u0301', `e${'\u0301'.repeat(80)}`, `x${'\u0335'.repeat(7)}`],
   ]) {
     assert.deepEqual(
       codes({ ...invitation, inviterName: bad }),

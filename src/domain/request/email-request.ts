@@ -55,8 +55,7 @@ export type ParsedBody = {
 export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
   const fields = parseJsonObject(body)
   if (!fields.ok) return { url: undefined, request: fields, code: null }
-  const own = (name: string) =>
-    Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined
+  const own = (name: string) => (Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined)
   const issues: Issue[] = []
   const keep = <T>(result: Parsed<T>): T | undefined => {
     if (result.ok) return result.value
@@ -64,12 +63,7 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
     return undefined
   }
   const text = (field: string) => keep(requiredText(field, own(field)))
-  const [rawTo, type, url, rawExpiry] = [
-    text('to'),
-    keep(parseType(own('type'))),
-    text('url'),
-    text('expiresAt'),
-  ]
+  const [rawTo, type, url, rawExpiry] = [text('to'), keep(parseType(own('type'))), text('url'), text('expiresAt')]
   const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
   const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
   const { hasNames, takesCode } = emailKinds[type ?? 'magic_link']
@@ -79,13 +73,7 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   const inviterName = keep(parseName('inviterName', own, hasNames))
   if (hasNames && organisationName === '') issues.push(missing('organisationName'))
   if (issues.length > 0) issues.push(...findMisnamed(fields.value))
-  if (
-    issues.length > 0 ||
-    to === undefined ||
-    type === undefined ||
-    url === undefined ||
-    expiresAt === undefined
-  ) {
+  if (issues.length > 0 || to === undefined || type === undefined || url === undefined || expiresAt === undefined) {
     return { url, request: { ok: false, issues }, code }
   }
   const names = hasNames && { organisationName: organisationName ?? '', ...(inviterName && { inviterName }) }
@@ -122,8 +110,7 @@ function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody):
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return bodyIssue('not_an_object', 'The body must be one JSON object.')
   }
-  if (nestedDeeper(value, nestingMax))
-    return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
+  if (nestedDeeper(value, nestingMax)) return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
   return parsed(value as Fields)
 }
 
@@ -146,9 +133,7 @@ const missing = (field: string): Issue => ({
   field,
   code: 'required',
   message:
-    field === 'organisationName'
-      ? 'organisationName is required for organisation_invite.'
-      : `${field} is required.`,
+    field === 'organisationName' ? 'organisationName is required for organisation_invite.' : `${field} is required.`,
 })
 const wrongType = (field: string): Issue => ({
   field,
@@ -220,11 +205,7 @@ export function readName(field: keyof typeof aliases, text: string | undefined):
 }
 
 /** A name under either of its spellings (spec 2.1); '' if it is absent or blank. */
-function parseName(
-  field: keyof typeof aliases,
-  own: (name: string) => unknown,
-  invites: boolean,
-): Parsed<string> {
+function parseName(field: keyof typeof aliases, own: (name: string) => unknown, invites: boolean): Parsed<string> {
   const refuse = (code: string, message: string): Parsed<never> => ({
     ok: false,
     issues: [{ field, code, message }],

@@ -16,16 +16,14 @@ const mixedMin = 4
 const mixedMax = 12
 
 export const isCode = (text: string): boolean =>
-  digits.test(text) ||
-  (text.length >= mixedMin && text.length <= mixedMax && mixed.test(text) && /[A-Za-z]/.test(text))
+  digits.test(text) || (text.length >= mixedMin && text.length <= mixedMax && mixed.test(text) && /[A-Za-z]/.test(text))
 
 export function parseCode(value: unknown, isInvitation: boolean): Parsed<string> {
   const refuse = (code: string, message: string): Parsed<never> => ({
     ok: false,
     issues: [{ field: 'code', code, message }],
   })
-  if (isInvitation)
-    return refuse('code_not_for_invitations', 'An invitation has no code: its link is valid for days.')
+  if (isInvitation) return refuse('code_not_for_invitations', 'An invitation has no code: its link is valid for days.')
   if (typeof value !== 'string') return refuse('not_a_string', 'code must be a JSON string.')
   if (isCode(value)) return parsed(value)
   return refuse(

@@ -26,23 +26,14 @@ export function parseTimestamp(input: string, field: string): Parsed<number> {
   }
   const parts = (extended.exec(input) ?? basic.exec(input))?.groups
   if (parts === undefined) {
-    return refuse(
-      'not_a_timestamp',
-      'Give an ISO 8601 date and time with its zone, as in 2026-11-20T17:05:00Z.',
-    )
+    return refuse('not_a_timestamp', 'Give an ISO 8601 date and time with its zone, as in 2026-11-20T17:05:00Z.')
   }
   if (parts.zone === undefined) {
-    return refuse(
-      'time_without_zone',
-      'A time without a zone is ambiguous: end it with Z or an offset such as +01:00.',
-    )
+    return refuse('time_without_zone', 'A time without a zone is ambiguous: end it with Z or an offset such as +01:00.')
   }
   const ms = toEpochMs(parts)
   return ms === null
-    ? refuse(
-        'no_such_moment',
-        'There is no such date or time of day; check month, day, hour, minute and offset.',
-      )
+    ? refuse('no_such_moment', 'There is no such date or time of day; check month, day, hour, minute and offset.')
     : parsed(ms)
 }
 

@@ -38,9 +38,7 @@ export const changeApp = operation({
   errors: ['version_mismatch', 'app_changing'],
   run(context, { query, body, ifVersion }, found) {
     const judge = (app: App) =>
-      ifVersion === undefined || ifVersion === app.version
-        ? judgeChange(context, app, body)
-        : staleVersion(app)
+      ifVersion === undefined || ifVersion === app.version ? judgeChange(context, app, body) : staleVersion(app)
     if (query.dryRun !== true) return changeLatest(context, found, judge)
     const judged = judge(found)
     return judged.ok ? done(presentApp({ ...found, ...judged.value })) : judged
@@ -57,9 +55,7 @@ function judgeChange(context: Context, { settings: before, status: statusBefore 
   const early = refuseAdminFields(access, before, wanted) ?? refuseLifting(access, statusBefore, status)
   if (early !== null) return early
   const givesDomains = isServiceAdmin(access) && (names(patch, 'from') || names(patch, 'envelopeFrom'))
-  const settings = isStatusOnly(patch)
-    ? parsed(before)
-    : parseSettings(merged.value, { ...context, givesDomains })
+  const settings = isStatusOnly(patch) ? parsed(before) : parseSettings(merged.value, { ...context, givesDomains })
   if (!settings.ok) return invalid(settings.issues)
   return (
     refuseReserved(context, before, settings.value) ??
@@ -67,8 +63,7 @@ function judgeChange(context: Context, { settings: before, status: statusBefore 
   )
 }
 
-const names = (patch: unknown, field: string): boolean =>
-  typeof patch === 'object' && patch !== null && field in patch
+const names = (patch: unknown, field: string): boolean => typeof patch === 'object' && patch !== null && field in patch
 
 /** An app that an admin of the whole service suspended stays so until such an admin lifts it. */
 const refuseLifting = (access: Access, before: AppStatus, after: AppStatus): Result<never> | null =>

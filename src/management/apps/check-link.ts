@@ -39,8 +39,7 @@ export const checkLink = operation({
   path: '/v1/apps/{app}/check-link',
   role: 'reader',
   target: 'app',
-  summary:
-    'Checks whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
+  summary: 'Checks whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
   body: closed({
     url: Type.String({
       maxLength: 10_000,

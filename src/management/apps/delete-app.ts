@@ -18,8 +18,7 @@ export const deleteApp = operation({
   role: 'admin',
   target: 'app',
   wholeService: true,
-  summary:
-    'Deletes a disabled or suspended app and its keys, and cancels its queued mail. This cannot be undone.',
+  summary: 'Deletes a disabled or suspended app and its keys, and cancels its queued mail. This cannot be undone.',
   answer: closed({
     id: Type.String(),
     slug: Type.String(),
@@ -35,18 +34,12 @@ export const deleteApp = operation({
     const result = await store.deleteApp(id, access.actor)
     if (result === null) return appNotFound(params.app)
     if (result === 'active')
-      return fail(
-        'app_active',
-        `The app "${slug}" is active: disable it first, so that its keys stop working.`,
-      )
+      return fail('app_active', `The app "${slug}" is active: disable it first, so that its keys stop working.`)
     return done({ id, slug, ...(await cancelMail(context, id)) })
   },
 })
 
-async function cancelMail(
-  { store, emit }: Context,
-  id: AppId,
-): Promise<{ cancelled: number; complete: boolean }> {
+async function cancelMail({ store, emit }: Context, id: AppId): Promise<{ cancelled: number; complete: boolean }> {
   const endMs = performance.now() + cancelMs
   let cancelled = 0
   do {

@@ -28,28 +28,27 @@ const app: App = {
 }
 
 /** A patch of each setting to another value, and whether that sends somebody or something elsewhere. */
-const patches: Readonly<Record<keyof typeof settingsFields, readonly [patch: unknown, elsewhere: boolean]>> =
-  {
-    name: ['Other', false],
-    from: [{ address: 'other@acme.test' }, true],
-    senderDomains: [['acme.test', 'other.test'], true],
-    envelopeFrom: ['bounces@acme.test', true],
-    replyTo: ['evil@example.com', true],
-    supportContact: ['https://evil.example', true],
-    allowedUrls: [['https://app.acme.test', 'https://evil.example'], true],
-    appSchemes: [['acme', 'com.evil.app'], true],
-    allowLocalhost: [true, true],
-    allowCodes: [true, false],
-    supersede: [false, false],
-    hostedLinks: ['off', false],
-    linkDestinations: [{ password_reset: 'acme://reset' }, true],
-    webhookUrl: ['https://evil.example', true],
-    hooks: [{ kratos: { pages: { recovery: 'https://app.acme.test/evil' } } }, true],
-    fallbackUrl: ['https://evil.example', true],
-    branding: [{ logoUrl: 'https://evil.example/x.png' }, true],
-    locale: ['de', false],
-    limits: [{ daily: 5 }, false],
-  }
+const patches: Readonly<Record<keyof typeof settingsFields, readonly [patch: unknown, elsewhere: boolean]>> = {
+  name: ['Other', false],
+  from: [{ address: 'other@acme.test' }, true],
+  senderDomains: [['acme.test', 'other.test'], true],
+  envelopeFrom: ['bounces@acme.test', true],
+  replyTo: ['evil@example.com', true],
+  supportContact: ['https://evil.example', true],
+  allowedUrls: [['https://app.acme.test', 'https://evil.example'], true],
+  appSchemes: [['acme', 'com.evil.app'], true],
+  allowLocalhost: [true, true],
+  allowCodes: [true, false],
+  supersede: [false, false],
+  hostedLinks: ['off', false],
+  linkDestinations: [{ password_reset: 'acme://reset' }, true],
+  webhookUrl: ['https://evil.example', true],
+  hooks: [{ kratos: { pages: { recovery: 'https://app.acme.test/evil' } } }, true],
+  fallbackUrl: ['https://evil.example', true],
+  branding: [{ logoUrl: 'https://evil.example/x.png' }, true],
+  locale: ['de', false],
+  limits: [{ daily: 5 }, false],
+}
 
 test('a change that sends people, mail or data elsewhere is distinguished from every other', () => {
   assert.deepEqual(Object.keys(patches).sort(), Object.keys(settingsFields).sort(), 'every setting is judged')

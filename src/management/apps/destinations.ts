@@ -18,10 +18,7 @@ export function sendsElsewhere({ settings, status }: App, patch: unknown): boole
   const { status: wanted = 'active', ...merged } = mergePatch({ ...settings, status }, patch) as Partial<
     AppSettings & Pick<App, 'status'>
   >
-  return (
-    (status !== 'active' && wanted === 'active') ||
-    isWidened(readDestinations(settings), readDestinations(merged))
-  )
+  return (status !== 'active' && wanted === 'active') || isWidened(readDestinations(settings), readDestinations(merged))
 }
 
 /** Whether `after` holds a place that `before` lacks. */

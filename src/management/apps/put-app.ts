@@ -87,8 +87,7 @@ async function create(
   return ifAbsent ? slugTaken(slug) : appChanging()
 }
 
-const appChanging = () =>
-  fail('app_changing', 'Another request just created or deleted the app; repeat this one.')
+const appChanging = () => fail('app_changing', 'Another request just created or deleted the app; repeat this one.')
 
 const noId = `app_${'0'.repeat(26)}` as AppId
 

@@ -13,12 +13,7 @@
  */
 import { isIP } from 'node:net'
 import { isPrivateAddress } from '../../dns/private-address.ts'
-import {
-  type AllowedUrl,
-  matchesAuthority,
-  parseAllowedUrl,
-  parseAppScheme,
-} from '../../domain/app/allowed-url.ts'
+import { type AllowedUrl, matchesAuthority, parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/parsed.ts'
@@ -33,11 +28,7 @@ const isChanged = (before: AppSettings, after: AppSettings, name: keyof AppSetti
   JSON.stringify(before[name]) !== JSON.stringify(after[name])
 
 /** Refuses a change that an operator of the app may not make; null if the access may. */
-export const refuseAdminFields = (
-  access: Access,
-  before: AppSettings,
-  after: AppSettings,
-): Result<never> | null =>
+export const refuseAdminFields = (access: Access, before: AppSettings, after: AppSettings): Result<never> | null =>
   !isAtLeast(access.role, 'admin') && adminFields.some((name) => isChanged(before, after, name))
     ? fail('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
     : null

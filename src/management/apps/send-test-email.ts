@@ -74,11 +74,7 @@ function testRequest(app: App, { to, type, nowMs, locale, place }: TestEmail): E
 }
 
 /** Judged again if the settings of the app change meanwhile. */
-async function enqueue(
-  context: Context,
-  app: App,
-  request: EmailRequest,
-): Promise<Result<{ email: string }>> {
+async function enqueue(context: Context, app: App, request: EmailRequest): Promise<Result<{ email: string }>> {
   const { store, links } = context
   let policy = appPolicy(app)
   for (let judgements = 0; judgements < judgementsMax; judgements++) {

@@ -15,11 +15,7 @@ const service = await startTestService({ after }, { roles: new Set(['api'] as co
 const { config, store } = service
 
 const newApp = async (slug: string, address: string, more: Partial<AppSettings> = {}) => {
-  const app = await store.createApp(
-    slug,
-    { ...testSettings, from: { name: slug, address }, ...more },
-    operator,
-  )
+  const app = await store.createApp(slug, { ...testSettings, from: { name: slug, address }, ...more }, operator)
   assert.ok(app)
   return app
 }
@@ -41,10 +37,7 @@ const lookup: Lookup = async (name, type) => {
   const record = zone[`${type} ${name}`]
   return record === undefined ? { kind: 'absent' } : { kind: 'found', records: [record] }
 }
-const partsWith = (
-  relayTraits: RelayTraits = plainRelay,
-  bounceAddress: string | null = null,
-): DomainParts => ({
+const partsWith = (relayTraits: RelayTraits = plainRelay, bounceAddress: string | null = null): DomainParts => ({
   ...{ store, relayTraits, bounceAddress: bounceAddress as EmailAddress | null },
   newLookup: () => lookup,
 })
@@ -54,10 +47,7 @@ test('each domain that is not reserved is judged, and what is wrong is named wit
   const [right, wrong, ...more] = found.toSorted((a, b) => (a.check < b.check ? -1 : 1))
   assert.deepEqual(right, { check: 'domain acme.dev', ok: true, detail: 'keys, SPF, DMARC and MX are right' })
   assert.deepEqual([wrong?.check, wrong?.ok, more], ['domain shop.dev', false, []])
-  assert.match(
-    wrong?.detail ?? '',
-    /^spf: .*no SPF record.* dmarc: .*"postern domain check shop" shows the records\.$/,
-  )
+  assert.match(wrong?.detail ?? '', /^spf: .*no SPF record.* dmarc: .*"postern domain check shop" shows the records\.$/)
 })
 
 test('apps of one domain are judged together, and apart if their envelopes differ; disabled ones are not', async (t) => {
@@ -70,10 +60,7 @@ test('apps of one domain are judged together, and apart if their envelopes diffe
     (await checkDomains(parts))
       .filter(({ check }) => check.includes('acme.dev'))
       .map(({ check, ok }) => `${check} ${ok}`)
-  assert.deepEqual((await ofAcme()).toSorted(), [
-    'domain acme.dev (apart) false',
-    'domain acme.dev (twin) true',
-  ])
+  assert.deepEqual((await ofAcme()).toSorted(), ['domain acme.dev (apart) false', 'domain acme.dev (twin) true'])
   const shared = partsWith(plainRelay, 'b@nowhere.dev')
   assert.deepEqual(await ofAcme(shared), ['domain acme.dev false'], 'all have the same envelopes')
   await store.updateApp(other.id, { status: 'disabled' }, operator)
@@ -87,10 +74,7 @@ test('the records that a domain needs follow from the relays, the bounce address
   const plain = await checks(partsWith(plainRelay, 'b@bounce.acme.dev'))
   assert.ok(plain.includes('dkim p1._domainkey.acme.dev'), plain.join())
   assert.equal(spfOf(plain), 'spf bounce.acme.dev', 'the envelope has the bounce address')
-  assert.equal(
-    spfOf(await checks(partsWith({ ...plainRelay, envelope: 'from' }, 'b@bounce.acme.dev'))),
-    'spf acme.dev',
-  )
+  assert.equal(spfOf(await checks(partsWith({ ...plainRelay, envelope: 'from' }, 'b@bounce.acme.dev'))), 'spf acme.dev')
   const own = { ...acme, settings: { ...acme.settings, envelopeFrom: 'b@own.acme.dev' } }
   assert.equal(spfOf(await checks(partsWith(plainRelay, 'b@bounce.acme.dev'), own)), 'spf own.acme.dev')
   const keeping = partsWith({ ...plainRelay, envelope: 'from' }, 'b@bounce.acme.dev')

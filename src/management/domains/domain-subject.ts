@@ -2,12 +2,7 @@
 
 import { checkDomain, type DomainLine, type DomainSubject } from '../../dns/check-domain.ts'
 import type { App } from '../../domain/app/app.ts'
-import {
-  chooseEnvelopeSender,
-  chooseSenders,
-  findBounceAddress,
-  type Senders,
-} from '../../domain/app/envelope.ts'
+import { chooseEnvelopeSender, chooseSenders, findBounceAddress, type Senders } from '../../domain/app/envelope.ts'
 import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { SigningKey } from '../../domain/delivery/signing-key.ts'
 import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'

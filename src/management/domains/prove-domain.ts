@@ -1,11 +1,6 @@
 /** Adds a sender domain to an app whose operator has published the proof in DNS. */
 import { Type } from 'typebox'
-import {
-  hasDomain,
-  parseSenderDomain,
-  proofRecord,
-  senderDomainsMax,
-} from '../../domain/app/sender-domains.ts'
+import { hasDomain, parseSenderDomain, proofRecord, senderDomainsMax } from '../../domain/app/sender-domains.ts'
 import { changeLatest } from '../apps/change-latest.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
@@ -34,13 +29,10 @@ export const proveDomain = operation({
     const [answer, alias] = await Promise.all([lookup(name, 'TXT'), lookup(name, 'CNAME')])
     const refuse = (message: string) => fail('record_missing', message)
     // A wildcard alias would let the owner of its target publish the record.
-    if (alias.kind === 'found')
-      return refuse(`${name} is an alias. Publish the TXT record at this name itself.`)
+    if (alias.kind === 'found') return refuse(`${name} is an alias. Publish the TXT record at this name itself.`)
     for (const each of [alias, answer])
       if (each.kind === 'unknown')
-        return refuse(
-          `DNS did not answer for ${name} (${each.reason}), so ${domain} was not added. Try again.`,
-        )
+        return refuse(`DNS did not answer for ${name} (${each.reason}), so ${domain} was not added. Try again.`)
     if (answer.kind !== 'found' || !answer.records.includes(value))
       return refuse(`${domain} was not added. Publish this TXT record, and try again: ${name} "${value}"`)
     return changeLatest(context, found, ({ settings }) => {

@@ -12,13 +12,11 @@ export const showDomain = operation({
   path: '/v1/apps/{app}/domain',
   role: 'reader',
   target: 'app',
-  summary:
-    'Shows the domain of the app’s From address, and the keys that sign its mail with the records to publish.',
+  summary: 'Shows the domain of the app’s From address, and the keys that sign its mail with the records to publish.',
   answer: closed({
     domain: Type.String(),
     apps: Type.Array(Type.String(), {
-      description:
-        'The slugs of the apps that send from this domain, of those that you see: they share its keys.',
+      description: 'The slugs of the apps that send from this domain, of those that you see: they share its keys.',
     }),
     keys: Type.Array(SigningKeyResource),
   }),

@@ -68,8 +68,7 @@ export const retryAll = operation({
   role: 'operator',
   target: 'none',
   costly: true,
-  summary:
-    'Makes every deferred email of one app or of all apps due now, except those that may have killed workers.',
+  summary: 'Makes every deferred email of one app or of all apps due now, except those that may have killed workers.',
   body: closed({ app: Type.Optional(appName()) }),
   answer: closed({
     retried: Type.Integer(),

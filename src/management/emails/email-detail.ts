@@ -10,9 +10,7 @@ const Attempt = closed({
   at: time(),
   outcome: Type.String(),
   relay: Type.Optional(Type.String()),
-  source: Type.Optional(
-    Type.Enum([...feedbackSources], { description: 'Set for a report: the way it came.' }),
-  ),
+  source: Type.Optional(Type.Enum([...feedbackSources], { description: 'Set for a report: the way it came.' })),
   ambiguous: Type.Optional(Type.Boolean()),
   reply: Type.Optional(Type.String()),
   code: Type.Optional(orNull(Type.Integer())),

@@ -55,10 +55,7 @@ export async function listPage(
 }
 
 /** The apps whose emails are asked for: that of the key, unless an app is named. */
-async function chooseAppsOf(
-  context: Context,
-  { app, key }: EmailFilters,
-): Promise<Result<readonly AppId[] | null>> {
+async function chooseAppsOf(context: Context, { app, key }: EmailFilters): Promise<Result<readonly AppId[] | null>> {
   if (app !== undefined || key === undefined) return chooseApps(context, app)
   const found = await findTarget('key', context, { key })
   return found.ok ? done([found.value.app]) : found

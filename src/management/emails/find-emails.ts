@@ -25,10 +25,7 @@ export const findEmails = operation({
     const page = await listPage(context, { ...filters, recipient })
     if (!page.ok) return page
     const target = `${recipientPrefix}${recipient}`
-    await store.recordAction(
-      { action: 'email.find', app: null, target, before: null, after: null },
-      access.actor,
-    )
+    await store.recordAction({ action: 'email.find', app: null, target, before: null, after: null }, access.actor)
     return done({ recipient: target, ...page.value })
   },
 })

@@ -9,8 +9,7 @@ export const listEmails = operation({
   path: '/v1/emails',
   role: 'reader',
   target: 'none',
-  summary:
-    'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
+  summary: 'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
   query: closed({
     ...emailFilters,
     recipient: recipientField(),

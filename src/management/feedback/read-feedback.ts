@@ -7,12 +7,7 @@ import { type FinalState, finalStates } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import type { Finding } from '../../feedback/judge-report.ts'
 import { readReport } from '../../feedback/read-report.ts'
-import {
-  matchReport,
-  type ReportMatch,
-  type ReportResult,
-  recordReport,
-} from '../../feedback/record-report.ts'
+import { matchReport, type ReportMatch, type ReportResult, recordReport } from '../../feedback/record-report.ts'
 import type { Strike } from '../../store/feedback-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -36,9 +31,7 @@ const ReadFeedback = closed({
   ),
   cause: orNull(Type.Enum([...failureCauses])),
   permanent: orNull(Type.Boolean()),
-  reply: orNull(
-    Type.String({ description: 'The reply that the report quotes, without addresses and links.' }),
-  ),
+  reply: orNull(Type.String({ description: 'The reply that the report quotes, without addresses and links.' })),
   email: orNull(EmailResource),
 })
 
@@ -48,8 +41,7 @@ export const readFeedback = operation({
   role: 'operator',
   target: 'none',
   wholeService: true,
-  summary:
-    'Reads a report about an email (a bounce or a complaint) and records it, as if it had come by mail.',
+  summary: 'Reads a report about an email (a bounce or a complaint) and records it, as if it had come by mail.',
   body: closed({
     report: Type.String({
       minLength: 1,

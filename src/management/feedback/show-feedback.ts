@@ -19,15 +19,11 @@ export const showFeedback = operation({
   wholeService: true,
   summary: `Shows where reports come in at the process that answers, when each source was last heard, and the bounces and complaints of the last ${reportedDays} days.`,
   answer: closed({
-    bounceAddress: orNull(
-      Type.String({ description: 'Each email gets a bounce address of its own from it.' }),
-    ),
+    bounceAddress: orNull(Type.String({ description: 'Each email gets a bounce address of its own from it.' })),
     apps: Type.Array(Type.String(), {
       description: 'The slugs of the apps with such an address of their own.',
     }),
-    bounceListener: orNull(
-      Type.String({ description: 'Where the process that answers takes reports by SMTP.' }),
-    ),
+    bounceListener: orNull(Type.String({ description: 'Where the process that answers takes reports by SMTP.' })),
     feedbackListener: orNull(
       Type.String({ description: 'Where the process that answers takes webhooks of mail providers.' }),
     ),

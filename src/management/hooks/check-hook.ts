@@ -16,9 +16,7 @@ import { iso } from '../resources.ts'
 import { requireSystem } from './hook-parts.ts'
 
 const CheckedMessage = closed({
-  message: orNull(
-    Type.String({ description: "The system's own name for it; null if the payload names none." }),
-  ),
+  message: orNull(Type.String({ description: "The system's own name for it; null if the payload names none." })),
   result: Type.Enum(['sent', 'not_sent', 'refused'], { description: '`not_sent`: a notice.' }),
   type: orNull(Type.Enum([...emailTypes])),
   purpose: orNull(Type.Enum([...purposes])),
@@ -70,8 +68,7 @@ function check(system: HookSystem, payload: unknown, context: JudgeContext) {
 
 function present(message: string | null, { judged: { verdict }, rejection }: Judgement) {
   const none = { type: null, purpose: null, hosted: false, code: false, expiresAt: null, issues: [] }
-  if (rejection?.code === 'notice_not_sent')
-    return { ...none, message, result: 'not_sent' as const, refusal: null }
+  if (rejection?.code === 'notice_not_sent') return { ...none, message, result: 'not_sent' as const, refusal: null }
   if (rejection !== null || !('admit' in verdict)) {
     const { code, issues = [], message: text } = rejection ?? { code: 'unsupported_email' as const }
     const refusal = { code, message: text ?? refusals[code].message }

@@ -26,9 +26,7 @@ export const connectHook = operation({
     secret: Type.Optional(
       Type.String({ maxLength: 500, description: 'Where the auth server makes its secrets itself.' }),
     ),
-    graceSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' }),
-    ),
+    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' })),
   }),
   answer: closed({
     key: KeyResource,
@@ -65,8 +63,7 @@ export const connectHook = operation({
     if (made === null) return appNotFound(params.app)
     if (made === 'too_many') return tooManyKeys()
     if (made === 'name_taken') return keyNameTaken(nameKey(system))
-    if (made === 'ended')
-      return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
+    if (made === 'ended') return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
     const secret = signing.value ?? key
     const url = hookUrl(hooksUrl, system, app)
     const ending = newest === undefined ? null : await store.findKey(newest.id)

@@ -43,10 +43,7 @@ test('links of the auth server itself need hosted links of the service and of th
   const kratos = [keyOf(acme, 'kratos')]
   assert.deepEqual(faults(acme, kratos), [])
   const [service, ...more] = faults(acme, kratos, null)
-  assert.match(
-    service ?? '',
-    /^acme: Emails of Ory Kratos for acme .* are refused, .*Set POSTERN_LINKS_BASE_URL/,
-  )
+  assert.match(service ?? '', /^acme: Emails of Ory Kratos for acme .* are refused, .*Set POSTERN_LINKS_BASE_URL/)
   assert.deepEqual(more, [])
   const off = newApp('off', { hostedLinks: 'off' })
   assert.match(faults(off, [keyOf(off, 'kratos')])[0] ?? '', /^off: .*Let off use hosted links/)
@@ -70,10 +67,7 @@ test('a secret that the ring does not open is named, with its id', () => {
 test('apps that are disabled, have no secret, or whose secrets are of another app have no fault', () => {
   const [acme, globex] = [newApp('acme'), newApp('globex')]
   const disabled = newApp('disabled', {}, 'disabled')
-  assert.deepEqual(
-    faults(disabled, [keyOf(disabled, 'kratos'), keyOf(disabled, 'zitadel', 'lost')], null),
-    [],
-  )
+  assert.deepEqual(faults(disabled, [keyOf(disabled, 'kratos'), keyOf(disabled, 'zitadel', 'lost')], null), [])
   assert.deepEqual(faults(acme, [keyOf(globex, 'kratos')], null), [])
   assert.deepEqual(faults(acme, [], null), [])
 })

@@ -19,11 +19,7 @@ export type HookSituation = {
 
 export type HookFault = { readonly app: string; readonly message: string }
 
-export function findHookFaults(
-  situation: HookSituation,
-  apps: readonly App[],
-  keys: readonly HookKey[],
-): HookFault[] {
+export function findHookFaults(situation: HookSituation, apps: readonly App[], keys: readonly HookKey[]): HookFault[] {
   const byApp = Map.groupBy(keys, ({ app }) => app)
   return apps.flatMap((app) => {
     const own = byApp.get(app.id) ?? []
@@ -54,20 +50,14 @@ function describeLinks({ linksBaseUrl }: HookSituation, app: App, system: HookSy
   const { settings, slug } = app
   if (system === null || (linksBaseUrl !== null && settings.hostedLinks !== 'off')) return []
   const own = systemSettings(settings.hooks ?? {}, system.name)
-  const kinds = Object.entries(system.kinds).filter(
-    ([, kind]) => kind !== 'notice' && emailKinds[kind.type].isAsked,
-  )
+  const kinds = Object.entries(system.kinds).filter(([, kind]) => kind !== 'notice' && emailKinds[kind.type].isAsked)
   const needs = kinds.some(([kind]) => {
     const messages = system.read(system.sample(kind))
-    return (
-      messages.ok && messages.value.some((message) => leadsToOriginal({ system, message, settings: own }))
-    )
+    return messages.ok && messages.value.some((message) => leadsToOriginal({ system, message, settings: own }))
   })
   if (!needs) return []
   const cure =
-    linksBaseUrl === null
-      ? 'Set POSTERN_LINKS_BASE_URL'
-      : `Let ${slug} use hosted links (the setting hostedLinks)`
+    linksBaseUrl === null ? 'Set POSTERN_LINKS_BASE_URL' : `Let ${slug} use hosted links (the setting hostedLinks)`
   return [
     `Emails of ${system.title} for ${slug} that carry its own link are refused, because such a link is sent as a hosted link. ${cure}, or set a page of the app for it.`,
   ]
@@ -87,7 +77,6 @@ export function checkHooks(
     hooksListener === null
       ? 'this process does not listen for them (POSTERN_HOOKS_LISTEN)'
       : `the hooks listener is on ${hooksListener}`
-  const detail =
-    connected === 0 ? 'none is connected' : `connected to ${counted(connected, 'app')}; ${listener}`
+  const detail = connected === 0 ? 'none is connected' : `connected to ${counted(connected, 'app')}; ${listener}`
   return [{ check, ok: true, detail }]
 }

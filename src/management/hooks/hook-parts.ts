@@ -20,7 +20,5 @@ export const hookUrl = (hooksUrl: string | null, { name }: HookSystem, { slug }:
 /** The system of a path. */
 export function requireSystem(name: string): HookSystem | Result<never> {
   const known = systems.map((system) => system.name).join(', ')
-  return (
-    findSystem(name) ?? fail('not_found', `Postern takes no hooks of "${name}": the systems are ${known}.`)
-  )
+  return findSystem(name) ?? fail('not_found', `Postern takes no hooks of "${name}": the systems are ${known}.`)
 }

@@ -13,8 +13,7 @@ export const listHooks = operation({
   path: '/v1/apps/{app}/hooks',
   role: 'reader',
   target: 'app',
-  summary:
-    'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
+  summary: 'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
   answer: closed({
     listens: Type.Boolean({ description: 'Whether this process listens for auth servers.' }),
     items: Type.Array(

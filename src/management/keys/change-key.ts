@@ -14,8 +14,7 @@ export const changeKey = operation({
   path: '/v1/keys/{key}',
   role: 'operator',
   target: 'key',
-  summary:
-    'Changes the name or expiry of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
+  summary: 'Changes the name or expiry of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
   body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
   answer: KeyResource,
   outlives: ({ body }, key) => worksLonger(key, body.expiresAt),

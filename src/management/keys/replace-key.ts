@@ -22,9 +22,7 @@ export const replaceKey = operation({
   target: 'key',
   summary: 'Creates a new key with the same app and name; the old one keeps working for `graceSeconds`.',
   body: closed({
-    graceSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: graceMax, description: 'Default: a day.' }),
-    ),
+    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: graceMax, description: 'Default: a day.' })),
     expiresAt: Type.Optional(expiryField()),
   }),
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),

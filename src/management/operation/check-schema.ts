@@ -32,8 +32,7 @@ function toIssues(faults: readonly Fault[]): Issue[] {
     const inner = (name: string) => (path === '' ? name : `${path}.${name}`)
     const values = params as Record<string, unknown>
     if (keyword === 'required') {
-      for (const name of values.requiredProperties as string[])
-        add(inner(name), 'required', 'This field is missing.')
+      for (const name of values.requiredProperties as string[]) add(inner(name), 'required', 'This field is missing.')
     } else if (keyword === 'additionalProperties') {
       for (const name of values.additionalProperties as string[])
         add(inner(name), 'unknown_field', 'There is no such field here; remove it.')
@@ -61,9 +60,7 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
     type: `This must be ${type === 'array' ? 'a list' : type === 'integer' ? 'a whole number' : `of type ${type}`}.`,
     enum: Array.isArray(allowedValues) ? `This must be one of ${allowedValues.join(', ')}.` : '',
     minLength:
-      limit === 1
-        ? 'This must not be empty.'
-        : `This must have at least ${counted(Number(limit), 'character')}.`,
+      limit === 1 ? 'This must not be empty.' : `This must have at least ${counted(Number(limit), 'character')}.`,
     maxLength: `This may have at most ${counted(Number(limit), 'character')}.`,
     minimum: `This must be at least ${formatCount(Number(limit))}.`,
     maximum: `This may be at most ${formatCount(Number(limit))}.`,

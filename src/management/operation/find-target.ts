@@ -9,8 +9,7 @@ import type { Context, TargetKind, Targets } from './operation.ts'
 import { done, fail, type Result } from './result.ts'
 
 export const appNotFound = (name: string) => fail('not_found', `There is no app "${name}".`)
-export const keyNotFound = (id: string) =>
-  fail('not_found', `There is no key "${id}"; give the id of a key (key_…).`)
+export const keyNotFound = (id: string) => fail('not_found', `There is no key "${id}"; give the id of a key (key_…).`)
 const emailNotFound = (id: string) =>
   fail(
     'not_found',
@@ -52,8 +51,7 @@ const finders: Readonly<Record<TargetKind, Find>> = {
   suppression: async ({ access, store }, { suppression: id = '' }) => {
     const found = await store.findSuppression(id as SuppressionId)
     // Those of all apps belong to the whole service.
-    const isSeen =
-      found !== null && (found.app === null ? access.apps === null : isInScope(access, found.app))
+    const isSeen = found !== null && (found.app === null ? access.apps === null : isInScope(access, found.app))
     return isSeen ? done(found) : suppressionNotFound(id)
   },
 }
@@ -65,10 +63,7 @@ export const findTarget = <Kind extends TargetKind>(
 ): Promise<Result<Targets[Kind]>> => finders[kind](context, params) as Promise<Result<Targets[Kind]>>
 
 /** The apps that are asked for: one by its name, or all of the access. Null: the whole service. */
-export async function chooseApps(
-  context: Context,
-  app: string | undefined,
-): Promise<Result<readonly AppId[] | null>> {
+export async function chooseApps(context: Context, app: string | undefined): Promise<Result<readonly AppId[] | null>> {
   const { apps } = context.access
   if (app === undefined) return done(apps && [...apps])
   const found = await findTarget('app', context, { app })

@@ -43,14 +43,9 @@ export function readCursor<Id extends string>(
   filters: ListFilters,
 ): Result<Id | null> {
   if (cursor === undefined) return done(null)
-  const id = cursor.startsWith(prefix)
-    ? cursors.open(JSON.stringify(filters), cursor.slice(prefix.length))
-    : null
+  const id = cursor.startsWith(prefix) ? cursors.open(JSON.stringify(filters), cursor.slice(prefix.length)) : null
   if (id !== null) return done(id as Id)
-  return fail(
-    'cursor_mismatch',
-    'The cursor belongs to another list or other filters. Start again without it.',
-  )
+  return fail('cursor_mismatch', 'The cursor belongs to another list or other filters. Start again without it.')
 }
 
 /** One page of a list that is read whole, in the order of the ids. */

@@ -6,10 +6,8 @@ import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { Store } from '../../store/store.ts'
 import { orNull } from './schema.ts'
 
-export const nameField = () =>
-  Type.String({ minLength: 1, maxLength: 100, examples: ['production', 'staging'] })
-export const expiryField = () =>
-  orNull(Type.String({ format: 'date-time', examples: ['2099-01-31T00:00:00Z'] }))
+export const nameField = () => Type.String({ minLength: 1, maxLength: 100, examples: ['production', 'staging'] })
+export const expiryField = () => orNull(Type.String({ format: 'date-time', examples: ['2099-01-31T00:00:00Z'] }))
 
 /** A name that people see in lists: not blank, without control characters. */
 export function parseName(name: string): Parsed<string> {

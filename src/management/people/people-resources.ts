@@ -2,12 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { roles } from '../../domain/operator/management-token.ts'
 import { signInMethods } from '../../domain/operator/sign-in.ts'
-import type {
-  PasskeyRecord,
-  PersonRecord,
-  SessionRecord,
-  SignInCodeRecord,
-} from '../../store/people-store.ts'
+import type { PasskeyRecord, PersonRecord, SessionRecord, SignInCodeRecord } from '../../store/people-store.ts'
 import type { Store } from '../../store/store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { idSchema, iso, isoOrNull } from '../resources.ts'
@@ -52,9 +47,7 @@ type OfPeople = {
 }
 
 /** The passkeys and open links, of all people: they have few. */
-export const readOfPeople = async (
-  store: Pick<Store, 'listPasskeys' | 'listSignInCodes'>,
-): Promise<OfPeople> => {
+export const readOfPeople = async (store: Pick<Store, 'listPasskeys' | 'listSignInCodes'>): Promise<OfPeople> => {
   const [passkeys, codes] = await Promise.all([store.listPasskeys(null), store.listSignInCodes()])
   return { passkeys, codes }
 }

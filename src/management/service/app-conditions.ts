@@ -75,8 +75,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
   },
   mail_deferred: {
     state: 'deferred',
-    appliesTo: (counts) =>
-      counts.deferred >= deferredMin && counts.deferred > deferredShare * countAttempts(counts),
+    appliesTo: (counts) => counts.deferred >= deferredMin && counts.deferred > deferredShare * countAttempts(counts),
     isOver: (last) => last.deferred === 0 && last.delivered > 0,
     isUrgent: (counts) => counts.deferred > deferredUrgentShare * countAttempts(counts),
     countsEvent: (event) => event === 'deferred',
@@ -90,14 +89,11 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
       const faulty = sumCounts(faults)
       // A flood to one recipient, or a program in a loop, counts even if most other requests are accepted.
       const limited = (faults.recipient_rate_limited ?? 0) + (faults.key_rate_limited ?? 0)
-      return (
-        faulty >= refusedMin && (limited >= refusedMin || faulty > refusedShare * (faulty + counts.accepted))
-      )
+      return faulty >= refusedMin && (limited >= refusedMin || faulty > refusedShare * (faulty + counts.accepted))
     },
     isOver: (last) => sumCounts(countRefused(last)) === 0,
     isUrgent: () => false,
-    countsEvent: (event) =>
-      event.startsWith('refused:') && !serviceRefusals.includes(event.slice('refused:'.length)),
+    countsEvent: (event) => event.startsWith('refused:') && !serviceRefusals.includes(event.slice('refused:'.length)),
     describe(slugs, counts, { when }) {
       const faults = countRefused(counts)
       const faulty = sumCounts(faults)

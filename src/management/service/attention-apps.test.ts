@@ -11,10 +11,7 @@ test('mail that a disabled app holds is counted, also what was deferred before',
   const situation = newSituation({ apps: [acme, disabled], depth: 9, held: 2 })
   const apps = situation.queue.apps.map((row) => (row.held ? { ...row, deferred: 3 } : row))
   const found = findAttention({ ...situation, queue: { ...situation.queue, apps } })
-  assert.match(
-    found.find(({ kind }) => kind === 'mail_held')?.message ?? '',
-    /globex is disabled and holds 5 emails/,
-  )
+  assert.match(found.find(({ kind }) => kind === 'mail_held')?.message ?? '', /globex is disabled and holds 5 emails/)
   const nodes = [node({ relays: [relay('r1', false)] })]
   const [stop] = findStops({ ...situation, nodes, queue: { ...situation.queue, apps } })
   assert.match(stop?.message ?? '', / 4 emails from 1 app are waiting/, 'held mail does not wait for a relay')

@@ -12,10 +12,7 @@ const certificateWarningMs = 30 * dayMs
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
-type NodeSituation = Pick<
-  Situation,
-  'seesAll' | 'apps' | 'expired' | 'findings' | 'nodes' | 'nowMs' | 'queue'
->
+type NodeSituation = Pick<Situation, 'seesAll' | 'apps' | 'expired' | 'findings' | 'nodes' | 'nowMs' | 'queue'>
 
 /** Why nothing is sent now. */
 export const findStops = (situation: NodeSituation): Attention[] =>
@@ -29,9 +26,7 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
   const store = judgeStore(situation)
   if (store.length > 0) return store // they cannot report: their last words may no longer be true
   const alive = nodes.filter((node) => node.alive)
-  const silent = nodes.filter(
-    (node) => seesAll && !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs,
-  )
+  const silent = nodes.filter((node) => seesAll && !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
   const found = silent.map(({ machine, roles, seenAt }): Condition => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
@@ -83,16 +78,12 @@ function judgeFaults(alive: readonly NodeResource[], { nowMs, seesAll }: NodeSit
   )
 }
 
-const findWaits = ({ queue }: NodeSituation) =>
-  queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)
+const findWaits = ({ queue }: NodeSituation) => queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)
 
 /** Held mail waits for its app. */
 function countWaiting(situation: NodeSituation): number {
   const held = findWaits(situation).filter((app) => app.held)
-  return Math.max(
-    0,
-    situation.queue.depth - held.reduce((sum, { queued, deferred }) => sum + queued + deferred, 0),
-  )
+  return Math.max(0, situation.queue.depth - held.reduce((sum, { queued, deferred }) => sum + queued + deferred, 0))
 }
 
 /** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
@@ -104,8 +95,7 @@ function describeWaiting(situation: NodeSituation): string {
   const waiting = findWaits(situation).filter((app) => !app.held).length
   const whose = apps.length > 1 && waiting > 0 ? ` from ${counted(waiting, 'app')}` : ''
   const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
-  const first =
-    leftMs === null || leftMs <= 0 ? '' : `; the first link expires in ${describeDuration(leftMs)}`
+  const first = leftMs === null || leftMs <= 0 ? '' : `; the first link expires in ${describeDuration(leftMs)}`
   const lost = [...expired.values()].reduce((sum, count) => sum + count, 0)
   const gone = lost === 0 ? '' : ` ${counted(lost, 'link has', 'links have')} expired already.`
   return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'is' : 'are'} waiting${first}.${gone}`

@@ -62,9 +62,7 @@ export function judgeSilence({
     return source !== 'read' && days > reportedDays && days < silentMaxDays
   })
   if (!seesAll || delivered < heardAmong || silent.length === 0) return []
-  const names = silent.map(
-    ({ heardAt, source }) => `${nameSource(source)} for ${describeDuration(nowMs - heardAt)}`,
-  )
+  const names = silent.map(({ heardAt, source }) => `${nameSource(source)} for ${describeDuration(nowMs - heardAt)}`)
   const message = `No report has come from ${names.join(', and from ')}, though ${formatCount(delivered)} emails were delivered ${lately}. Perhaps a webhook was disabled, a secret changed, or mail to the bounce addresses is lost. Without reports, dead addresses are not noticed.`
   return [{ kind: 'feedback_silent', message }]
 }

@@ -42,10 +42,7 @@ test('one relay of two warns, and says how mail goes', () => {
 test('a relay that answers, and refuses all mail, is not called silent', () => {
   const refusing = { ...relay('r1', false), reason: '535 5.7.8 no such user' }
   const [both] = attentionTo({ nodes: [node({ relays: [refusing] })] })
-  assert.match(
-    both?.message ?? '',
-    /^No relay takes mail, so no mail is sent\. r1 has refused mail for 12 min/,
-  )
+  assert.match(both?.message ?? '', /^No relay takes mail, so no mail is sent\. r1 has refused mail for 12 min/)
   assert.match(both?.message ?? '', /once a relay takes mail\.$/)
   const [one] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', true)] })] })
   assert.match(one?.message ?? '', /^The relay r1 has refused mail for 12 min, since 23:48:00Z: 535 5\.7\.8/)
@@ -95,10 +92,7 @@ test('held mail does not wait for a relay', () => {
   const nodes = [node({ relays: [relay('r1', false)] })]
   const [found] = attentionTo({ nodes, depth: 10, held: 4, apps: [acme, globex] })
   assert.match(found?.message ?? '', / 6 emails from 1 app are waiting\./)
-  assert.match(
-    findStops(newSituation({ nodes, depth: 4, held: 4 }))[0]?.message ?? '',
-    /No mail is waiting yet\./,
-  )
+  assert.match(findStops(newSituation({ nodes, depth: 4, held: 4 }))[0]?.message ?? '', /No mail is waiting yet\./)
 })
 
 test('a certificate that gets a relay’s tokens needs attention from 30 days before it expires, once', () => {
@@ -117,10 +111,7 @@ test('a certificate that gets a relay’s tokens needs attention from 30 days be
     found?.message ?? '',
     /^The certificate that the relay r1 needs for its tokens expires in 12 d: upload a new one/,
   )
-  assert.match(
-    attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '',
-    /r1 needs for its tokens has expired: upload/,
-  )
+  assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 needs for its tokens has expired: upload/)
 })
 
 test('an access for some apps learns that nothing is sent, and no name of a relay or a machine', () => {
@@ -250,10 +241,7 @@ test('after an outage, mail that waits is what the outage left', () => {
     return attentionTo({ late, nodes, depth: 559 }).map(({ message, urgent }) => [message, urgent])
   }
   assert.deepEqual(of(20), [
-    [
-      'The relay answers again; Postern is sending the 559 emails that waited. The oldest has waited 90 s.',
-      false,
-    ],
+    ['The relay answers again; Postern is sending the 559 emails that waited. The oldest has waited 90 s.', false],
   ])
   assert.match(String(of(301)[0]), /accepted faster than it is sent.*true$/)
   assert.match(String(of(70)[0]), /false$/)
@@ -274,10 +262,7 @@ test('a key that was replaced and is still in use says so', () => {
     ...{ expiresAt: nowMs + 23 * 3_600_000, revokedAt: null, lastUsedAt: nowMs - 180_000 },
   }
   const of = (isReplaced: boolean) => attentionTo({ expiring: [{ ...key, isReplaced }] })[0]?.message
-  assert.match(
-    of(true) ?? '',
-    /^The old key web of acme was replaced, but was still used 3 min ago\. .* in 23 h/,
-  )
+  assert.match(of(true) ?? '', /^The old key web of acme was replaced, but was still used 3 min ago\. .* in 23 h/)
   assert.match(of(false) ?? '', /^The key web of acme expires in 23 h: replace it/)
   const unnamed = attentionTo({ expiring: [{ ...key, name: null, isReplaced: false }] })[0]
   assert.match(unnamed?.message ?? '', /^The key key_1 of acme expires/)
@@ -322,9 +307,10 @@ test('apps whose mail fails with one reply are one condition, which says the rep
 
 test('a link that expired is no alarm, several are', () => {
   const of = (count: number, delivered: number) =>
-    attentionTo({ byApp: { acme: { delivered } }, expired: new Map([[acme.id, count]]) }).map(
-      ({ kind, urgent }) => [kind, urgent],
-    )
+    attentionTo({ byApp: { acme: { delivered } }, expired: new Map([[acme.id, count]]) }).map(({ kind, urgent }) => [
+      kind,
+      urgent,
+    ])
   assert.deepEqual(of(1, 0), [['links_expired', false]])
   assert.deepEqual(of(4, 0), [['links_expired', false]])
   assert.deepEqual(of(5, 0), [['links_expired', true]])
@@ -360,10 +346,7 @@ test('bounces are those of one app, and no outage: nothing else is less urgent b
     ],
   )
   assert.match(found[1]?.message ?? '', /^4 of 410 delivered emails from globex were reported as spam in the/)
-  assert.match(
-    found[2]?.message ?? '',
-    /^34 of 410 delivered emails from globex bounced in the last 7 days\./,
-  )
+  assert.match(found[2]?.message ?? '', /^34 of 410 delivered emails from globex bounced in the last 7 days\./)
   const acted = [acme, { ...globex, status: 'disabled' } as const]
   assert.deepEqual(kinds({ apps: acted, reported }), [], 'somebody has disabled it')
   const late = attentionTo({ reported: reportedOf({ acme: { bounced: 20 } }) })
@@ -432,10 +415,7 @@ test('a record that is missing concerns the apps of its domain', () => {
   const records = [{ domain: 'acme.test', selector: 'p1', message: 'Publish it.' }]
   const [found, ...more] = attentionTo({ records, apps: [acme, globex] })
   assert.deepEqual([found?.kind, found?.urgent, found?.apps], ['record_missing', true, ['acme', 'globex']])
-  assert.match(
-    found?.message ?? '',
-    /^Receivers cannot verify the mail from acme\.test.* p1 .* Publish it\.$/,
-  )
+  assert.match(found?.message ?? '', /^Receivers cannot verify the mail from acme\.test.* p1 .* Publish it\.$/)
   assert.deepEqual(more, [])
   assert.deepEqual(kinds({ records: [{ domain: 'other.test', selector: 'p1', message: '' }] }), [])
 })
@@ -445,10 +425,7 @@ test('mail that waits without a worker needs attention, an empty queue does not'
   assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
   assert.deepEqual(kinds({ nodes: [api] }), [])
   const [none, ...more] = attentionTo({ nodes: [] })
-  assert.match(
-    none?.message ?? '',
-    /^No process of this service has reported lately: .* mail may not be sent\.$/,
-  )
+  assert.match(none?.message ?? '', /^No process of this service has reported lately: .* mail may not be sent\.$/)
   assert.deepEqual(more, [])
   assert.deepEqual(kinds({ nodes: [], apps: [] }), [], 'a database that was just made')
   assert.deepEqual(kinds({ nodes: [node({ alive: false, seenAt: ago(60) })], depth: 3 }), [

@@ -73,9 +73,7 @@ export function findAttention(situation: Situation): Attention[] {
       urgent: urgent ?? urgentKinds.includes(condition.kind),
     }))
     .toSorted(
-      (a, b) =>
-        Number(b.urgent) - Number(a.urgent) ||
-        attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind),
+      (a, b) => Number(b.urgent) - Number(a.urgent) || attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind),
     )
 }
 
@@ -92,9 +90,7 @@ function judgeFindings({ findings, seesAll }: Situation, isStopped: boolean): Co
 function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {
   const { accepted, refused } = counts
   const turnedAway = serviceRefusals.reduce((sum, code) => sum + (refused[code] ?? 0), 0)
-  const faults = Object.fromEntries(
-    Object.entries(refused).filter(([code]) => !serviceRefusals.includes(code)),
-  )
+  const faults = Object.fromEntries(Object.entries(refused).filter(([code]) => !serviceRefusals.includes(code)))
   const all = accepted + turnedAway + sumCounts(faults)
   const found: Condition[] = []
   if (turnedAway > turnedAwayShare * all)
@@ -204,9 +200,7 @@ function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage, webhooks }:
     return { kind: 'key_expires', message, apps: [slug] }
   })
   const refused = hooks.map(({ app, message }): Condition => ({ kind: 'hook_refused', message, apps: [app] }))
-  const failing = webhooks.map(
-    ({ app, message }): Condition => ({ kind: 'webhook_failing', message, apps: [app] }),
-  )
+  const failing = webhooks.map(({ app, message }): Condition => ({ kind: 'webhook_failing', message, apps: [app] }))
   return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused, ...failing]
 }
 

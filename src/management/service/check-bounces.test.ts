@@ -56,15 +56,9 @@ test('without a listener, the bounce address is said, or where bounces go withou
 test('the feedback listener, its providers, and when each source was last heard', () => {
   const nowMs = 1_794_000_000_000
   const detail = (...sources: Parameters<typeof checkFeedback>[1]) =>
-    checkFeedback(
-      { feedbackListener: '127.0.0.1:4026', feedbackProviders: ['postmark', 'resend'] },
-      sources,
-      nowMs,
-    ).detail
-  assert.equal(
-    detail(),
-    'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: none yet',
-  )
+    checkFeedback({ feedbackListener: '127.0.0.1:4026', feedbackProviders: ['postmark', 'resend'] }, sources, nowMs)
+      .detail
+  assert.equal(detail(), 'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: none yet')
   assert.equal(
     detail({ source: 'mail', heardAt: nowMs - 180_000 }, { source: 'resend', heardAt: nowMs - 7_200_000 }),
     'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: mail 3 min ago, resend 2 h ago',

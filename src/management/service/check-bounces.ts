@@ -51,7 +51,6 @@ export function checkFeedback(
 
 function describeAddress(bounceAddress: EmailAddress | null, own: number): string {
   const apps = counted(own, 'app has a bounce address of its own', 'apps have bounce addresses of their own')
-  if (bounceAddress !== null)
-    return `${bounceAddress} is the bounce address${own === 0 ? '' : `, and ${apps}`}`
+  if (bounceAddress !== null) return `${bounceAddress} is the bounce address${own === 0 ? '' : `, and ${apps}`}`
   return own === 0 ? 'no bounce address (POSTERN_BOUNCE_ADDRESS), so bounces go to the senders' : apps
 }

@@ -60,8 +60,5 @@ test('while no write is possible, nothing is sent although a process holds the l
     'writes: database or disk is full',
     'worker: nothing is sent while the database cannot be written',
   ])
-  await assert.rejects(
-    examineStore(facts({ probeWrite: () => Promise.reject(new TypeError('ours')) })),
-    TypeError,
-  )
+  await assert.rejects(examineStore(facts({ probeWrite: () => Promise.reject(new TypeError('ours')) })), TypeError)
 })

@@ -4,21 +4,14 @@ import type { AppId } from '../../domain/id.ts'
 import { type Finding, type Store, StoreUnavailable } from '../../store/store.ts'
 
 export type StoreFacts = {
-  readonly store: Pick<
-    Store,
-    'examine' | 'probeWrite' | 'listMissingKeys' | 'listSigningKeys' | 'listReceivers'
-  >
+  readonly store: Pick<Store, 'examine' | 'probeWrite' | 'listMissingKeys' | 'listSigningKeys' | 'listReceivers'>
   /** The id of the ring key that sealed something; null if the ring has it. */
   readonly lacksKey: (sealed: string) => string | null
 }
 
 /** The status judges these findings as well. */
 export async function examineStore(facts: StoreFacts): Promise<readonly Finding[]> {
-  const [writes, own, keys] = await Promise.all([
-    checkWrites(facts.store),
-    facts.store.examine(),
-    checkKeys(facts),
-  ])
+  const [writes, own, keys] = await Promise.all([checkWrites(facts.store), facts.store.examine(), checkKeys(facts)])
   return [writes, ...own.map((finding) => (writes.ok ? finding : withoutWrites(finding))), keys]
 }
 

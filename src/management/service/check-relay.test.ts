@@ -21,10 +21,7 @@ test('if a server ends the connection at the login, the check names user and pas
 test('the envelope is tried with the sender that emails have, and no message is sent', async (t) => {
   const server = await startScriptedServer(t, {})
   assert.equal((await checkRelay({ name: 'r', address: smtpTo(server.port) }, sample)).ok, true)
-  assert.equal(
-    (await checkRelay({ name: 'r', address: smtpTo(server.port, { keepsSender: true }) }, sample)).ok,
-    true,
-  )
+  assert.equal((await checkRelay({ name: 'r', address: smtpTo(server.port, { keepsSender: true }) }, sample)).ok, true)
   const said = server.transcript.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))
   assert.deepEqual(said, [
     ...['MAIL FROM:<b@bounce.acme.test>', 'RCPT TO:<auth@acme.test>'],
@@ -50,10 +47,7 @@ test('the name in EHLO that a relay refuses is shown, with the setting', async (
 
 test('a relay that goes on without an end is left after the time that the check has', async (t) => {
   const { port } = await startScriptedServer(t, { mail: silence })
-  const session = await SmtpSession.open(
-    smtpTo(port, { greetingName: 'acme.test' }),
-    AbortSignal.timeout(5000),
-  )
+  const session = await SmtpSession.open(smtpTo(port, { greetingName: 'acme.test' }), AbortSignal.timeout(5000))
   assert.ok(session instanceof SmtpSession)
   assert.match((await session.probeEnvelope(address, address, 50))?.text ?? '', /no answer came in time/)
 })

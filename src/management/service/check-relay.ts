@@ -48,13 +48,8 @@ const makeSample = ({ settings }: App, bounceAddress: EmailAddress | null): Samp
 })
 
 /** @param sample without one, only the connection and the login are checked */
-export async function checkRelay(
-  { name, address }: CheckedRelay,
-  sample: Sample | null = null,
-): Promise<Finding> {
-  const { ok, text } = await (address.protocol === 'smtp'
-    ? checkServer(address, sample)
-    : checkApi(name, address))
+export async function checkRelay({ name, address }: CheckedRelay, sample: Sample | null = null): Promise<Finding> {
+  const { ok, text } = await (address.protocol === 'smtp' ? checkServer(address, sample) : checkApi(name, address))
   const consequence = `Nothing is sent through this relay until that is fixed; emails wait until their links expire, ${retryForHours} hours at most`
   return { check: `relay ${name}`, ok, detail: ok ? text : `${withAdvice(text)}. ${consequence}` }
 }

@@ -93,8 +93,7 @@ export type Situation = {
 }
 
 export const attentionKind = () => Type.Enum([...attentionKinds])
-export const concernedApps = () =>
-  Type.Array(Type.String(), { description: 'The slugs of the apps concerned.' })
+export const concernedApps = () => Type.Array(Type.String(), { description: 'The slugs of the apps concerned.' })
 
 export const AttentionResource = closed({
   kind: attentionKind(),

@@ -59,9 +59,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
   assert.deepEqual(findEarlier(nothing), [])
   assert.deepEqual(
     findEarlier({ ...nothing, nodes }).map(({ message }) => message),
-    [
-      'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.',
-    ],
+    ['The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.'],
   )
 })
 

@@ -25,9 +25,7 @@ type Minutes = readonly Pick<ActivityRow, 'minute' | 'event' | 'count'>[]
 export const outageEnd = (nodes: readonly NodeResource[]): number =>
   Math.max(
     0,
-    ...nodes.flatMap(({ relays }) =>
-      relays.map(({ lastOutage }) => Date.parse(lastOutage?.until ?? '') || 0),
-    ),
+    ...nodes.flatMap(({ relays }) => relays.map(({ lastOutage }) => Date.parse(lastOutage?.until ?? '') || 0)),
   )
 
 /** The first minute whose expired links are not put down to an outage that ended at `untilMs`. */

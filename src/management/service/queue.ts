@@ -50,8 +50,7 @@ export function presentQueue(
   const total = (name: keyof typeof counts) => apps.reduce((sum, app) => sum + app[name], 0)
   const states = { queued: total('queued'), sending: total('sending'), deferred: total('deferred') }
   // The oldest email and the next attempt are those of the whole service, which an app's team does not see.
-  const seen =
-    access.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null, firstExpiresAt: null }
+  const seen = access.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null, firstExpiresAt: null }
   const oldest = seen.oldestAcceptedAt
   return {
     depth: access.apps === null ? counted.depth : states.queued + states.sending + states.deferred,

@@ -8,13 +8,7 @@ import { type ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
 import { iso, type NodeResource } from '../resources.ts'
-import {
-  type AppConditionKind,
-  addCounts,
-  appConditionKinds,
-  appConditions,
-  hasNow,
-} from './app-conditions.ts'
+import { type AppConditionKind, addCounts, appConditionKinds, appConditions, hasNow } from './app-conditions.ts'
 import type { Situation } from './condition.ts'
 import { type Earlier, findEarlier, firstMinuteAfter, outageEnd, type PastCondition } from './earlier.ts'
 
@@ -25,17 +19,11 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   const begin = to - latelyMinutes
   const query = { apps: access.apps && [...access.apps], from: to - appMinutesKept + 1, to, step: 1 } as const
   const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
-  const [minutes, byApp, last] = await Promise.all([
-    store.readActivity(query),
-    read(begin),
-    read(to - overMinutes),
-  ])
+  const [minutes, byApp, last] = await Promise.all([store.readActivity(query), read(begin), read(to - overMinutes)])
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
   const afterOutage = Math.max(begin, firstMinuteAfter(outageEnd(nodes)))
   const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
-  const expired = hasExpired
-    ? countExpired(afterOutage === begin ? byApp : await read(afterOutage))
-    : new Map()
+  const expired = hasExpired ? countExpired(afterOutage === begin ? byApp : await read(afterOutage)) : new Map()
   const now: Now = { apps, nodes, minutes, afterOutage, byApp, last, expired }
   return {
     now: {
@@ -149,9 +137,7 @@ async function readRepliesNow(store: Context['store'], now: Now): Promise<Situat
           now.apps.filter((app) => hasNow(kind, app, now)),
         )
   }
-  return Object.fromEntries(
-    await Promise.all(appConditionKinds.map(async (kind) => [kind, await read(kind)] as const)),
-  )
+  return Object.fromEntries(await Promise.all(appConditionKinds.map(async (kind) => [kind, await read(kind)] as const)))
 }
 
 /** Apps whose replies are read for one status. */

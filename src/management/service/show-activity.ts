@@ -28,9 +28,7 @@ export const showActivity = operation({
   query: closed({
     app: Type.Optional(appName()),
     step: Type.Optional(Type.Enum(['minute', 'hour'])),
-    from: timestamp(
-      `Default: an hour before \`to\`; with the step hour, ${usualSteps.hour} hours before it.`,
-    ),
+    from: timestamp(`Default: an hour before \`to\`; with the step hour, ${usualSteps.hour} hours before it.`),
     to: timestamp('Default: now.'),
   }),
   answer: closed({
@@ -50,9 +48,7 @@ export const showActivity = operation({
     if (!range.ok) return invalid(range.issues)
     const { from, to } = range.value
     if (apps.value !== null && step === 'minute' && from < Math.floor(now / minuteMs) - appMinutesKept)
-      return invalid([
-        stepIssue(`The minutes of an app are kept for ${appMinutesKept / 60} hours: use step=hour.`),
-      ])
+      return invalid([stepIssue(`The minutes of an app are kept for ${appMinutesKept / 60} hours: use step=hour.`)])
     const rows = await context.store.readActivity({ apps: apps.value, from, to, step: stepMinutes[step] })
     const byStep = [...Map.groupBy(rows, ({ minute }) => minute)].toSorted(([a], [b]) => a - b)
     return done({
@@ -70,11 +66,7 @@ const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed
 type Range = { readonly from: number; readonly to: number }
 
 /** Whole steps, in minutes since 1970; the step that `to` falls into is a part of it. */
-function readRange(
-  query: { readonly from?: string; readonly to?: string },
-  step: Step,
-  nowMs: number,
-): Parsed<Range> {
+function readRange(query: { readonly from?: string; readonly to?: string }, step: Step, nowMs: number): Parsed<Range> {
   const minutes = stepMinutes[step]
   const floor = (ms: number) => Math.floor(ms / minuteMs / minutes) * minutes
   const to = query.to === undefined ? parsed(nowMs) : parseTimestamp(query.to, 'to')

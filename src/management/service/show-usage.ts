@@ -16,8 +16,7 @@ export const showUsage = operation({
   target: 'app',
   summary: `Counts the emails and refusals of an app by day (UTC) for the last ${keepDays} days, newest first.`,
   answer: newPageSchema(UsageResource),
-  run: async ({ store }, _input, { id }) =>
-    done({ items: (await store.readUsage(id)).map(presentUsage), next: null }),
+  run: async ({ store }, _input, { id }) => done({ items: (await store.readUsage(id)).map(presentUsage), next: null }),
 })
 
 const { day: _, ...counts } = UsageResource.properties

@@ -31,8 +31,7 @@ export const addSuppression = operation({
   path: '/v1/suppressions',
   role: 'operator',
   target: 'none',
-  summary:
-    'Suppresses a recipient: mail to it is accepted and not sent. One that is suppressed for longer stays so.',
+  summary: 'Suppresses a recipient: mail to it is accepted and not sent. One that is suppressed for longer stays so.',
   body: closed({
     to: Type.String({ examples: ['ada@example.com'] }),
     app: Type.Optional(
@@ -149,8 +148,7 @@ async function clear(
     if (atApp !== undefined && app < atApp) continue
     let after = app === atApp ? (atId as SuppressionId) : null
     do {
-      if (performance.now() >= endMs)
-        return { removed, next: cursors.seal(cursorName, `${app} ${after ?? ''}`) }
+      if (performance.now() >= endMs) return { removed, next: cursors.seal(cursorName, `${app} ${after ?? ''}`) }
       const ofApp = { ...query, apps: apps === null ? null : [app as AppId] }
       const step = await store.clearSuppressions(ofApp, { actor: access.actor, after })
       removed += step.removed

@@ -28,9 +28,7 @@ export const createToken = operation({
   body: closed({
     name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
     role: Type.Enum([...roles]),
-    apps: Type.Optional(
-      scopeField('The apps that the token may act on, by slug or id (default: the whole service).'),
-    ),
+    apps: Type.Optional(scopeField('The apps that the token may act on, by slug or id (default: the whole service).')),
     expiresAt: Type.Optional(
       Type.String({
         format: 'date-time',
@@ -89,8 +87,7 @@ export const revokeToken = operation({
   errors: ['not_found'],
   async run({ store, access }, { params: { token } }) {
     const record = await store.revokeToken(token as TokenId, access.actor)
-    if (record === null)
-      return fail('not_found', `There is no token "${token}"; give the id of a token (tok_…).`)
+    if (record === null) return fail('not_found', `There is no token "${token}"; give the id of a token (tok_…).`)
     return done(presentToken(record))
   },
 })

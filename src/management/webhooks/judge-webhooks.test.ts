@@ -21,8 +21,7 @@ const messages = (change: Partial<ReceiverRecord> | null, of = app): string[] =>
 }
 
 test('a receiver that fails for ten minutes is reported, and one that is gone at once', () => {
-  const failing = (minutes: number, result = '500') =>
-    messages({ failingSince: nowMs - minutes * minuteMs, result })
+  const failing = (minutes: number, result = '500') => messages({ failingSince: nowMs - minutes * minuteMs, result })
   assert.deepEqual([messages({}), messages({ result: '204' }), failing(9)], [[], [], []])
   assert.deepEqual(failing(11), [
     'The webhook receiver of acme has failed for 11 min (500). acme is not notified of emails that bounce.',

@@ -27,8 +27,7 @@ export const findWebhookFaults = (
     const { failingSince, result } = webhook
     if (failingSince === null || (result !== gone && nowMs - failingSince < failingMs)) return []
     const age = describeDuration(nowMs - failingSince)
-    const why =
-      result === gone ? 'answers 410, so its messages are given up' : `has failed for ${age} (${result})`
+    const why = result === gone ? 'answers 410, so its messages are given up' : `has failed for ${age} (${result})`
     return [
       {
         app: slug,

@@ -22,10 +22,7 @@ export const listWebhooks = operation({
     items: Type.Array(WebhookMessageResource, { description: 'Newest first.' }),
   }),
   async run({ store }, _input, { id, settings }) {
-    const [webhook, messages] = await Promise.all([
-      store.findReceiver(id),
-      store.listWebhookMessages(id, listedMax),
-    ])
+    const [webhook, messages] = await Promise.all([store.findReceiver(id), store.listWebhookMessages(id, listedMax)])
     const oldUntil = Math.max(0, ...(webhook?.old ?? []).map(({ until }) => until))
     return done({
       url: settings.webhookUrl ?? null,

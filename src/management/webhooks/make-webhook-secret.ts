@@ -17,9 +17,7 @@ export const makeWebhookSecret = operation({
   summary:
     'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`, and those before it for the rest of theirs; with 0, none does.',
   body: closed({
-    graceSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' }),
-    ),
+    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' })),
   }),
   answer: closed({
     secret: Type.String({ description: 'Only this answer contains it.' }),
@@ -28,11 +26,7 @@ export const makeWebhookSecret = operation({
   outlives: always,
   creates: true,
   errors: ['not_found'],
-  async run(
-    { access, makeWebhookSecret: make, store },
-    { body: { graceSeconds = daySeconds }, params },
-    { id },
-  ) {
+  async run({ access, makeWebhookSecret: make, store }, { body: { graceSeconds = daySeconds }, params }, { id }) {
     const { sealed, secret } = make(id)
     const oldUntil = store.now() + graceSeconds * 1000
     const set = await store.setWebhookSecret({ app: id, sealed, oldUntil }, access.actor)

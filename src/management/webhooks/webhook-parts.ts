@@ -13,9 +13,7 @@ export const WebhookMessageResource = closed({
   state: Type.Enum(['waiting', 'sent', 'given_up']),
   tries: Type.Integer(),
   nextTryAt: orNull(time()),
-  result: orNull(
-    Type.String({ description: 'The last try: the status of the answer, or why there was none.' }),
-  ),
+  result: orNull(Type.String({ description: 'The last try: the status of the answer, or why there was none.' })),
 })
 
 export const presentMessage = ({ at, dueAt, email, event, id, result, tries }: WebhookMessageRecord) =>

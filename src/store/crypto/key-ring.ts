@@ -81,8 +81,7 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
   const at = 1 + (bytes[0] ?? 0)
   const id = sealingKeyId(bytes)
   const key = ring.find((candidate) => candidate.id === id)
-  if (key === undefined)
-    throw isKeyId(id) ? new KeyMissing(id) : new Error('no id of a key is before the seal')
+  if (key === undefined) throw isKeyId(id) ? new KeyMissing(id) : new Error('no id of a key is before the seal')
   const decipher = createDecipheriv('aes-256-gcm', contextKey(key, context), bytes.subarray(at, at + 12))
   decipher.setAuthTag(bytes.subarray(at + 12, at + 28))
   return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')
@@ -217,8 +216,7 @@ export function findMissingKey(ring: KeyRing, sealed: string): string | null {
   return isInRing(ring, bytes) ? null : sealingKeyId(bytes)
 }
 
-const isInRing = (ring: KeyRing, sealed: Uint8Array): boolean =>
-  ring.some(({ id }) => id === sealingKeyId(sealed))
+const isInRing = (ring: KeyRing, sealed: Uint8Array): boolean => ring.some(({ id }) => id === sealingKeyId(sealed))
 
 function openAs(ring: KeyRing, context: string, sealed: Uint8Array): string {
   try {

@@ -28,8 +28,7 @@ test('what was sealed opens, under the same app alone', () => {
 })
 
 test('the type of the email comes back', () => {
-  for (const type of emailTypes)
-    assert.equal(openLink(ring, app, sealLink(ring, app, { ...target, type }))?.type, type)
+  for (const type of emailTypes) assert.equal(openLink(ring, app, sealLink(ring, app, { ...target, type }))?.type, type)
 })
 
 test('the language of the email comes back, and a link without one opens', () => {

@@ -10,8 +10,7 @@ const prefix = 'whsec_'
 /** In the form of Standard Webhooks. */
 export const makeWebhookSecret = (): string => prefix + randomBytes(secretBytes).toString('base64')
 
-export const readWebhookSecret = (secret: string): Buffer =>
-  Buffer.from(secret.slice(prefix.length), 'base64')
+export const readWebhookSecret = (secret: string): Buffer => Buffer.from(secret.slice(prefix.length), 'base64')
 
 const secretContext = (app: AppId): string => `webhook secret ${app}`
 const recipientContext = (id: EmailId): string => `webhook recipient ${id}`

@@ -23,8 +23,7 @@ function* createApp(
   }
   const app = yield* readOne(insert, toApp)
   if (app === null) return null
-  if (dialect.locksRows)
-    yield { text: `insert into ${prefix}app_lock (app_id) values ($1)`, values: [app.id] }
+  if (dialect.locksRows) yield { text: `insert into ${prefix}app_lock (app_id) values ($1)`, values: [app.id] }
   const action = {
     action: 'app.create',
     app: app.id,
@@ -78,8 +77,7 @@ export function* lockApp(context: ScriptContext, id: AppId): Script<App | null> 
  */
 function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'deleted' | 'active' | null> {
   const { dialect, nowMs, prefix } = context
-  if (dialect.locksRows)
-    yield { text: `select 1 from ${prefix}app_lock where app_id = $1 for update`, values: [id] }
+  if (dialect.locksRows) yield { text: `select 1 from ${prefix}app_lock where app_id = $1 for update`, values: [id] }
   const app = yield* lockApp(context, id)
   if (app === null) return null
   if (app.status === 'active') return 'active'

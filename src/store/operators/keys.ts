@@ -105,11 +105,12 @@ const toFacts = ({ hook, name, expiresAt, revokedAt }: KeyRecord) => ({
   revoked: revokedAt !== null,
 })
 
-const keyAction = (
-  action: AuditAction,
-  { app, id }: KeyRecord,
-  change: Pick<Action, 'before' | 'after'>,
-): Action => ({ action, app, target: id, ...change })
+const keyAction = (action: AuditAction, { app, id }: KeyRecord, change: Pick<Action, 'before' | 'after'>): Action => ({
+  action,
+  app,
+  target: id,
+  ...change,
+})
 
 function* lockKey(context: ScriptContext, id: KeyId): Script<KeyRecord | null> {
   const known = yield* findKey(context, id)
@@ -254,11 +255,7 @@ function* listHookKeys({ nowMs, prefix }: ScriptContext): Script<HookKey[]> {
   }))
 }
 
-function* resealHookSecret(
-  { prefix }: ScriptContext,
-  { hash, sealed }: SealedSecret,
-  resealed: string,
-): Script<void> {
+function* resealHookSecret({ prefix }: ScriptContext, { hash, sealed }: SealedSecret, resealed: string): Script<void> {
   yield {
     text: `update ${prefix}delivery_key set sealed = $3 where key_hash = $1 and sealed = $2`,
     values: [hash, sealed, resealed],

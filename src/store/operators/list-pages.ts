@@ -24,9 +24,7 @@ export type Filter = readonly [
 
 /** The filters that a query has. */
 export const present = (columns: Readonly<Record<string, Filter[1] | undefined>>): Filter[] =>
-  Object.entries(columns).flatMap(([column, value]) =>
-    value === undefined ? [] : [[column, value] as const],
-  )
+  Object.entries(columns).flatMap(([column, value]) => (value === undefined ? [] : [[column, value] as const]))
 
 type Bind = (value: string | number) => string
 
@@ -34,8 +32,7 @@ export function toCondition([column, value]: Filter, bind: Bind): string {
   if (typeof value !== 'object') return `${column} = ${bind(value)}`
   if ('above' in value) return `${column} > ${bind(value.above)}`
   if ('below' in value) return `${column} < ${bind(value.below)}`
-  if (!('contains' in value))
-    return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
+  if (!('contains' in value)) return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
   const part = value.contains.toLowerCase().replace(/[\\%_]/g, '\\$&')
   return `lower(${column}) like ${bind(`%${part}%`)} escape '\\'`
 }

@@ -11,10 +11,7 @@ export const toPerson = (row: Row): PersonRecord => ({
   name: row.name as string,
   role: row.role as Role,
   apps: row.apps === null ? null : JSON.parse(row.apps as string),
-  oidc:
-    row.oidc_issuer === null
-      ? null
-      : { issuer: row.oidc_issuer as string, subject: row.oidc_subject as string },
+  oidc: row.oidc_issuer === null ? null : { issuer: row.oidc_issuer as string, subject: row.oidc_subject as string },
   createdAt: row.created_at as number,
   createdBy: row.created_by as string,
   disabledAt: row.disabled_at as number | null,

@@ -7,12 +7,7 @@
 import { passkeysMax, sessionsMax } from '../../domain/bounds.ts'
 import { newId, type PersonId, type SessionId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
-import {
-  type SignInHash,
-  type SignInMethod,
-  sessionIdleMs,
-  sessionMaxMs,
-} from '../../domain/operator/sign-in.ts'
+import { type SignInHash, type SignInMethod, sessionIdleMs, sessionMaxMs } from '../../domain/operator/sign-in.ts'
 import type {
   NewPasskey,
   NewPerson,
@@ -136,11 +131,7 @@ function* endSignInCode(context: ScriptContext, person: PersonId, actor: Actor):
   return true
 }
 
-function* signInByCode(
-  context: ScriptContext,
-  hash: SignInHash,
-  session: NewSession,
-): Script<SessionRecord | null> {
+function* signInByCode(context: ScriptContext, hash: SignInHash, session: NewSession): Script<SessionRecord | null> {
   const { nowMs, prefix } = context
   const [code] = yield {
     text: `select person_id from ${prefix}sign_in_code where code_hash = $1`,

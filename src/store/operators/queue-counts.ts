@@ -74,8 +74,7 @@ function* readUsageToday(context: ScriptContext, apps: readonly AppId[] | null):
 
 /** Limits a query to some apps, so that it does not read the rows of others. */
 const whereApps = ({ dialect }: ScriptContext, apps: readonly AppId[] | null) => ({
-  where: (placeholder: string) =>
-    apps === null ? '' : `and app_id ${dialect.isIn(dialect.elements(placeholder))}`,
+  where: (placeholder: string) => (apps === null ? '' : `and app_id ${dialect.isIn(dialect.elements(placeholder))}`),
   values: apps === null ? [] : [JSON.stringify(apps)],
 })
 
@@ -142,9 +141,7 @@ const states: Readonly<Record<keyof typeof queueParts, LiveState>> = {
  * sorting.
  */
 function countStatement({ nowMs, prefix }: ScriptContext): Statement {
-  const ages = queueAgesMs.map(
-    (_, age) => `count(*) filter (where email_id >= $${age + 1}) as ${younger(age)}`,
-  )
+  const ages = queueAgesMs.map((_, age) => `count(*) filter (where email_id >= $${age + 1}) as ${younger(age)}`)
   const texts = Object.entries(queueParts).map(
     ([name, where]) =>
       `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count, ${ages.join(', ')}
@@ -202,12 +199,7 @@ const measureText = (prefix: string): string => {
 
 /** From a row of `measureText`. */
 function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] {
-  const {
-    deferred = 0,
-    sending = 0,
-    held_queued = 0,
-    held_deferred = 0,
-  } = (row ?? {}) as Record<string, number>
+  const { deferred = 0, sending = 0, held_queued = 0, held_deferred = 0 } = (row ?? {}) as Record<string, number>
   const held = held_queued + held_deferred
   // The depth is read before or after the counts, so the difference may be negative for a moment.
   return {

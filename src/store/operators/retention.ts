@@ -2,14 +2,7 @@
  * Retention: deletes records when their time is over, and those of deleted apps. Each script makes one step,
  * so that no transaction is long however much somebody added, and returns whether there may be more.
  */
-import {
-  activityDays,
-  appMinutesKept,
-  auditDays,
-  keepDays,
-  stepMax,
-  webhookDays,
-} from '../../domain/bounds.ts'
+import { activityDays, appMinutesKept, auditDays, keepDays, stepMax, webhookDays } from '../../domain/bounds.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'

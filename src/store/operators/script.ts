@@ -40,8 +40,7 @@ export type ScriptContext = {
 }
 
 /** Ends a `select`: locks its rows where others could change them. */
-export const lock = ({ dialect }: ScriptContext, clause: `for ${string}`): string =>
-  dialect.locksRows ? clause : ''
+export const lock = ({ dialect }: ScriptContext, clause: `for ${string}`): string => (dialect.locksRows ? clause : '')
 
 /** The rows of one statement. */
 export function* readAll<T>(statement: Statement, toRecord: (row: Row) => T): Script<T[]> {

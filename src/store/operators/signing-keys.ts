@@ -1,9 +1,5 @@
 /** The keys that sign mail, by domain. */
-import {
-  type SigningAlgorithm,
-  type SigningKeyState,
-  signingKeysMax,
-} from '../../domain/delivery/signing-key.ts'
+import { type SigningAlgorithm, type SigningKeyState, signingKeysMax } from '../../domain/delivery/signing-key.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { AuditAction } from '../../domain/operator/audit.ts'
 import type { Row } from '../shared/rows.ts'
@@ -11,9 +7,7 @@ import type { SigningKeyRecord, SigningKeyStore } from '../signing-key-store.ts'
 import { recordAction } from './audit.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
-type Parameter<Name extends keyof SigningKeyStore, Index extends 0 | 1> = Parameters<
-  SigningKeyStore[Name]
->[Index]
+type Parameter<Name extends keyof SigningKeyStore, Index extends 0 | 1> = Parameters<SigningKeyStore[Name]>[Index]
 
 function* addSigningKey(
   context: ScriptContext,
@@ -58,8 +52,7 @@ function* removeSigningKey(
 ): Script<SigningKeyRecord | null> {
   const text = `delete from ${context.prefix}signing_key where domain = $1 and selector = $2 returning *`
   const removed = yield* readOne({ text, values: [domain, selector] }, toRecord)
-  if (removed !== null)
-    yield* record(context, 'domain.remove_key', { app, before: removed, after: null }, actor)
+  if (removed !== null) yield* record(context, 'domain.remove_key', { app, before: removed, after: null }, actor)
   return removed
 }
 
@@ -106,8 +99,7 @@ function* record(
   yield* recordAction(context, entry, actor)
 }
 
-const toFacts = (key: SigningKeyRecord | null) =>
-  key === null ? null : { algorithm: key.algorithm, state: key.state }
+const toFacts = (key: SigningKeyRecord | null) => (key === null ? null : { algorithm: key.algorithm, state: key.state })
 
 const listKeys = `order by created_at, selector`
 

@@ -82,11 +82,7 @@ function* hasTooMany({ prefix }: ScriptContext, app: AppId): Script<boolean> {
   return (yield { text, values: [app] }).length > 0
 }
 
-function* removeSuppression(
-  context: ScriptContext,
-  id: SuppressionId,
-  actor: Actor,
-): Script<SuppressionRecord | null> {
+function* removeSuppression(context: ScriptContext, id: SuppressionId, actor: Actor): Script<SuppressionRecord | null> {
   const text = `delete from ${context.prefix}suppression where suppression_id = $1 returning *`
   const removed = yield* readOne({ text, values: [id] }, toRecord)
   if (removed !== null) yield* recordAction(context, suppressionAction('suppression.remove', removed), actor)
@@ -143,14 +139,7 @@ function* clearSuppressions(
   return { removed: removed.length, next: end }
 }
 
-const toFilters = ({
-  allApps: withAll,
-  apps,
-  destination,
-  reason,
-  since,
-  until,
-}: SuppressionQuery): Filter[] => [
+const toFilters = ({ allApps: withAll, apps, destination, reason, since, until }: SuppressionQuery): Filter[] => [
   ...present({ app_id: apps ?? undefined, destination, reason }),
   ...present({ app_id: withAll === false ? { above: allApps } : undefined }),
   ...present({ at: since === undefined ? undefined : { above: since - 1 } }),

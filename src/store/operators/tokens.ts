@@ -24,16 +24,7 @@ function* createToken(
   const [row = {}] = yield {
     text: `insert into ${prefix}token (token_id, token_hash, name, role, apps, created_at, created_by, expires_at)
       values ($1, $2, $3, $4, $5, $6, $7, $8) returning *`,
-    values: [
-      newId('tok', nowMs),
-      hash,
-      name,
-      role,
-      apps && JSON.stringify(apps),
-      nowMs,
-      actor.name,
-      expiresAt,
-    ],
+    values: [newId('tok', nowMs), hash, name, role, apps && JSON.stringify(apps), nowMs, actor.name, expiresAt],
   }
   const token = toTokenRecord(row)
   const after = { name, role, apps, expiresAt: new Date(expiresAt).toISOString() }
@@ -58,10 +49,7 @@ function* noteTokenUse({ nowMs, prefix }: ScriptContext, id: TokenId): Script<vo
 }
 
 function* findTokenByHash({ prefix }: ScriptContext, hash: TokenHash): Script<TokenRecord | null> {
-  return yield* readOne(
-    { text: `select * from ${prefix}token where token_hash = $1`, values: [hash] },
-    toTokenRecord,
-  )
+  return yield* readOne({ text: `select * from ${prefix}token where token_hash = $1`, values: [hash] }, toTokenRecord)
 }
 
 function* listTokens({ prefix }: ScriptContext): Script<TokenRecord[]> {

@@ -155,24 +155,14 @@ function* resealReceiver(
 }
 
 function* findReceiver({ prefix }: ScriptContext, app: AppId): Script<ReceiverRecord | null> {
-  return yield* readOne(
-    { text: `select * from ${prefix}webhook_receiver where app_id = $1`, values: [app] },
-    toRecord,
-  )
+  return yield* readOne({ text: `select * from ${prefix}webhook_receiver where app_id = $1`, values: [app] }, toRecord)
 }
 
 function* listReceivers({ prefix }: ScriptContext): Script<ReceiverRecord[]> {
-  return yield* readAll(
-    { text: `select * from ${prefix}webhook_receiver order by app_id`, values: [] },
-    toRecord,
-  )
+  return yield* readAll({ text: `select * from ${prefix}webhook_receiver order by app_id`, values: [] }, toRecord)
 }
 
-function* listWebhookMessages(
-  { prefix }: ScriptContext,
-  app: AppId,
-  limit: number,
-): Script<WebhookMessageRecord[]> {
+function* listWebhookMessages({ prefix }: ScriptContext, app: AppId, limit: number): Script<WebhookMessageRecord[]> {
   const text = `select * from ${prefix}webhook_message where app_id = $1 order by message_id desc limit ${Math.floor(limit)}`
   return yield* readAll({ text, values: [app] }, (row) => ({
     ...toMessage(row),

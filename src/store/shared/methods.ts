@@ -21,10 +21,7 @@ export function toMethods<O extends StoreFunctions>(
   functions: O,
   run: (name: keyof O & string, args: readonly unknown[]) => Promise<unknown>,
 ): Methods<O> {
-  const methods = Object.keys(functions).map((name) => [
-    name,
-    (...args: readonly unknown[]) => run(name, args),
-  ])
+  const methods = Object.keys(functions).map((name) => [name, (...args: readonly unknown[]) => run(name, args)])
   // A cast, because `Object.fromEntries` forgets the names and `run` the types.
   return Object.fromEntries(methods) as Methods<O>
 }

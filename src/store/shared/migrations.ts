@@ -53,12 +53,7 @@ export type SchemaUse = 'migrate' | 'create' | 'open'
  * The steps to apply to a schema of version `present` (0: there is none). Throws `SchemaMismatch` if
  * the schema is newer than this program, or if it is older and `use` does not allow to change it.
  */
-export function stepsToApply(
-  steps: readonly Step[],
-  present: number,
-  use: SchemaUse,
-  place = 'here',
-): readonly Step[] {
+export function stepsToApply(steps: readonly Step[], present: number, use: SchemaUse, place = 'here'): readonly Step[] {
   const newest = steps.at(-1)?.version ?? 0
   if (present > newest) {
     throw new SchemaMismatch(

@@ -18,14 +18,8 @@ test('the last eight emails of a name are remembered, in their order', () => {
 })
 
 test('a name is made of the address and the kind of link; a long link has none', () => {
-  const name = (address: string, supersedeKey: string | null) =>
-    nameSuperseding({ address }, { supersedeKey })
-  const names = [
-    name('ada', 'reset'),
-    name('bob', 'reset'),
-    name('ada', 'verify'),
-    name('ada', 'r'.repeat(256)),
-  ]
+  const name = (address: string, supersedeKey: string | null) => nameSuperseding({ address }, { supersedeKey })
+  const names = [name('ada', 'reset'), name('bob', 'reset'), name('ada', 'verify'), name('ada', 'r'.repeat(256))]
   assert.equal(new Set(names).size, 4)
   assert.ok(!names.includes(null))
   assert.equal(name('ada', 'reset'), names[0])

@@ -35,5 +35,4 @@ export class RecentEmails {
 export const nameSuperseding = (
   { address }: Pick<RecipientNames, 'address'>,
   { supersedeKey }: Pick<NewEmail, 'supersedeKey'>,
-): string | null =>
-  supersedeKey === null || supersedeKey.length > keyMax ? null : `${address} ${supersedeKey}`
+): string | null => (supersedeKey === null || supersedeKey.length > keyMax ? null : `${address} ${supersedeKey}`)

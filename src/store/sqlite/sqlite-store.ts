@@ -6,13 +6,7 @@
  */
 import { statSync } from 'node:fs'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
-import {
-  type KeyRing,
-  makeKeyedHash,
-  type OpenedSecrets,
-  openSecrets,
-  type StoredSecret,
-} from '../crypto/key-ring.ts'
+import { type KeyRing, makeKeyedHash, type OpenedSecrets, openSecrets, type StoredSecret } from '../crypto/key-ring.ts'
 import { withoutOwn } from '../operators/missing-keys.ts'
 import { changes, notes } from '../operators/scripts.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
@@ -108,10 +102,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     nameRecipient: (to) => nameRecipient(keyedHash, to),
     makeReference: (id) => makeReference(keyedHash, id),
     openReference: (reference) => openReference(keyedHash, reference),
-    examine: async () => [
-      examineDisk(path),
-      examineWorker(path, await readMethods.measureQueue(), readClock(clock)),
-    ],
+    examine: async () => [examineDisk(path), examineWorker(path, await readMethods.measureQueue(), readClock(clock))],
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,

@@ -168,9 +168,7 @@ ${lines.map((text) => html`<p class="soft" style="${line}">${text}</p>\n`)}</td>
 
 /** The contact as a link, because the page turns off automatic links in Apple Mail. */
 function supportLine(contact: string, { isolate, support: [before, after] }: Strings): Html {
-  const url = contact.startsWith('https:')
-    ? contact
-    : `mailto:${encodeURIComponent(contact).replace('%40', '@')}`
+  const url = contact.startsWith('https:') ? contact : `mailto:${encodeURIComponent(contact).replace('%40', '@')}`
   return html`${before}<a class="soft" href="${url}" style="color:#5b6472">${isolate(contact)}</a>${after}`
 }
 
@@ -198,9 +196,7 @@ const keepTogether = (sentence: string, parts: readonly string[]): Html =>
  */
 const quoteNames = (paragraph: Paragraph, { quotes }: Strings): string =>
   paragraph
-    .map((piece) =>
-      typeof piece === 'string' ? piece : quotes.join(`\u2068${unlinkable(piece.name)}\u2069`),
-    )
+    .map((piece) => (typeof piece === 'string' ? piece : quotes.join(`\u2068${unlinkable(piece.name)}\u2069`)))
     .join('')
 
 export function renderText({ letter, strings, app, texts }: Frame): string {

@@ -32,12 +32,7 @@ export type Rendered = {
 export const renderEmail = (input: TemplateInput): Rendered =>
   renderWith(makeLinkTexts(input), { ...input, code: codePlace(input.content) })
 
-export function makeLinkTexts({
-  app,
-  content,
-  expiresAt,
-  lifeLeftMs,
-}: Omit<TemplateInput, 'type'>): LinkTexts {
+export function makeLinkTexts({ app, content, expiresAt, lifeLeftMs }: Omit<TemplateInput, 'type'>): LinkTexts {
   const { strings } = findLanguage(content.locale ?? app.locale)
   const { code = '' } = content
   const [codeHead, codeTail] = splitCode(code)

@@ -5,22 +5,7 @@ import { askedMax, chooseLanguage } from './choose-language.ts'
 import { languageTags } from './language-files.ts'
 
 const none = [
-  ...[
-    '',
-    ' ',
-    '*',
-    'und',
-    'und-TW',
-    'x',
-    'i-klingon',
-    'tlh',
-    'sr',
-    'sr-Latn',
-    'sk',
-    'be',
-    'hi-Latn',
-    'az-Arab',
-  ],
+  ...['', ' ', '*', 'und', 'und-TW', 'x', 'i-klingon', 'tlh', 'sr', 'sr-Latn', 'sk', 'be', 'hi-Latn', 'az-Arab'],
   ...['de;q=0', ',,,', ';q=1', '-', 'de-', '<script>', 'de\u0000', 'zh-Latn', 'C', 'POSIX', 'undefined'],
 ]
 
@@ -118,10 +103,7 @@ test('of a list the first ten are looked up, and nothing of a longer text', () =
 })
 
 test('whatever is asked for, the answer is one of ours or none', () => {
-  const part = fc.oneof(
-    fc.constantFrom('de', 'zh-', 'Hant', '-', ';q=', '0.5', ',', '_', '.', '*', ' '),
-    fc.string(),
-  )
+  const part = fc.oneof(fc.constantFrom('de', 'zh-', 'Hant', '-', ';q=', '0.5', ',', '_', '.', '*', ' '), fc.string())
   fc.assert(
     fc.property(fc.array(part), (parts) => {
       const tag = chooseLanguage(parts.join(''))

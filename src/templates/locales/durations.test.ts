@@ -31,10 +31,7 @@ test('a duration of any length is in its language, in every plural category that
       const lengths = new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
       for (const count of counts) {
         const words = expires.includes('{in}') ? fromNow.format(count, unit) : lengths.format(count)
-        const said = Object.entries(language.wording ?? {}).reduce(
-          (all, [from, to]) => all.replaceAll(from, to),
-          words,
-        )
+        const said = Object.entries(language.wording ?? {}).reduce((all, [from, to]) => all.replaceAll(from, to), words)
         assert.equal(findLanguage(tag).strings.duration(count * ms), said, `${tag}: ${count} ${unit}`)
         reached.add(plurals.select(count))
       }

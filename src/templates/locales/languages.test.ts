@@ -39,9 +39,7 @@ test('every language has every text of English with its placeholders, and no oth
     // `{in}` is "in 15 minutes" and `{duration}` "15 minutes": a language takes the one that it needs.
     const isFromNow = file.expires.includes('{in}')
     for (const [place, text] of english) {
-      const wanted = listPlaceholders(text).map((name) =>
-        name === '{in}' && !isFromNow ? '{duration}' : name,
-      )
+      const wanted = listPlaceholders(text).map((name) => (name === '{in}' && !isFromNow ? '{duration}' : name))
       assert.deepEqual(listPlaceholders(texts.get(place) ?? ''), wanted.sort(), `${tag} ${place}`)
     }
   }

@@ -140,8 +140,7 @@ function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => 
     const letter = file[letterKinds[kind].texts]
     const { subject, preheader, heading, ignore } = letter
     // A letter that is about its code has no text for a link.
-    const { text, button } =
-      'text' in letter ? letter : { text: letter.codeText, button: file.hostedPage.open }
+    const { text, button } = 'text' in letter ? letter : { text: letter.codeText, button: file.hostedPage.open }
     const linkText = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : text
     const isFirst = place === 'first'
     const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
@@ -194,8 +193,7 @@ function makeFormats(
     timeZoneName: 'short',
   })
   const fromNow = new Intl.RelativeTimeFormat(formats, { numeric: 'always' })
-  const newLength = (unit: Unit) =>
-    new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
+  const newLength = (unit: Unit) => new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
   const lengths = { minute: newLength('minute'), hour: newLength('hour'), day: newLength('day') }
   // "in 15 Minuten" is another case than "15 Minuten" in many languages, so a file says which one it wants.
   const isFromNow = expires.includes('{in}')

@@ -55,14 +55,7 @@ const writePolicy = (style: string, needs: Needs): string =>
 
 type PageContent = Language & { title: string; body: Html; accent?: string; needs?: Needs }
 
-function page({
-  strings,
-  language,
-  title,
-  body,
-  accent = defaultAccent,
-  needs = {},
-}: PageContent): HostedPage {
+function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: PageContent): HostedPage {
   const style = writeStyle(accent, strings.wordBreak)
   const text = html`<!doctype html>
 <html lang="${language}" dir="${strings.direction}">
@@ -138,9 +131,7 @@ function appName(app: AppSettings, { isolate }: Strings): Html {
 function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
   const { fallbackUrl } = app
   const fallback =
-    fallbackUrl === undefined
-      ? html``
-      : html`<a href="${fallbackUrl}" rel="noreferrer nofollow">${words.fallback}</a>`
+    fallbackUrl === undefined ? html`` : html`<a href="${fallbackUrl}" rel="noreferrer nofollow">${words.fallback}</a>`
   return html`<p class="soft">${addSpace(words.appMissing(app.name))}${fallback}</p>`
 }
 

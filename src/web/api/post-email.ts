@@ -8,13 +8,7 @@ import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'
 import type { Emit } from '../../observe/events.ts'
-import {
-  describeAnswer,
-  internalError,
-  readTraceId,
-  type Trace,
-  traceRequest,
-} from '../../observe/tracing.ts'
+import { describeAnswer, internalError, readTraceId, type Trace, traceRequest } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
@@ -59,11 +53,7 @@ const stoppingAnswer: AcceptAnswer = {
   rejection: { code: 'queue_unavailable', message: 'This server is stopping; try again.' },
 }
 
-const accept = async (
-  deps: PostEmailDeps,
-  { headers, body }: FastifyRequest,
-  trace: Trace,
-): Promise<AcceptAnswer> => {
+const accept = async (deps: PostEmailDeps, { headers, body }: FastifyRequest, trace: Trace): Promise<AcceptAnswer> => {
   const incoming = {
     authorization: headers.authorization,
     idempotencyKey: headers['idempotency-key'] as string | undefined,

@@ -58,11 +58,7 @@ function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): Fastif
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Mail providers send POST.' })
 }
 
-async function answerCall(
-  deps: FeedbackDeps,
-  request: FeedbackRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function answerCall(deps: FeedbackDeps, request: FeedbackRequest, reply: FastifyReply): Promise<FastifyReply> {
   const service = findEventService(request.params.service)
   if (service === null) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return postpone(reply)
@@ -86,11 +82,7 @@ const notJson = {
   message: `The body is not JSON in UTF-8, or has more than ${nestingMax} levels of nesting.`,
 }
 
-function refuseStranger(
-  { emit }: FeedbackDeps,
-  { name: provider }: EventService,
-  reply: FastifyReply,
-): FastifyReply {
+function refuseStranger({ emit }: FeedbackDeps, { name: provider }: EventService, reply: FastifyReply): FastifyReply {
   emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id })
   const message = 'The call does not prove that it comes from this provider: see POSTERN_FEEDBACK_KEYS.'
   return sendError(reply.header('www-authenticate', 'Basic realm="postern"'), 401, {

@@ -33,11 +33,7 @@ export class HookSecrets {
   }
 
   /** The first secret that fits; null if none does. */
-  async find(
-    slug: string,
-    system: HookSystemName,
-    fits: (secret: HookSecret) => boolean,
-  ): Promise<HookSecret | null> {
+  async find(slug: string, system: HookSystemName, fits: (secret: HookSecret) => boolean): Promise<HookSecret | null> {
     const known = await this.#read(slug, system, rememberMs)
     const found = known.find(fits)
     if (found !== undefined) return found

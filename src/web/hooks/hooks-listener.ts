@@ -52,9 +52,7 @@ export function newHooksListener(deps: HooksDeps): FastifyInstance {
     },
   })
   for (const prefix of new Set([deps.basePath, '']))
-    listener.post<{ Params: Params }>(`${prefix}/:system/:slug`, (request, reply) =>
-      answerCall(parts, request, reply),
-    )
+    listener.post<{ Params: Params }>(`${prefix}/:system/:slug`, (request, reply) => answerCall(parts, request, reply))
   return listener
 }
 
@@ -121,14 +119,11 @@ const tooLarge: AcceptAnswer = {
   caller: null,
   rejection: {
     code: 'invalid_body',
-    issues: [
-      { field: 'body', code: 'body_too_large', message: 'The body is larger than any of this system.' },
-    ],
+    issues: [{ field: 'body', code: 'body_too_large', message: 'The body is larger than any of this system.' }],
   },
 }
 
-const isRevoked = ({ answer }: HookOutcome): boolean =>
-  'rejection' in answer && answer.rejection.code === 'invalid_key'
+const isRevoked = ({ answer }: HookOutcome): boolean => 'rejection' in answer && answer.rejection.code === 'invalid_key'
 
 type Call = {
   readonly system: HookSystem

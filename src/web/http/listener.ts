@@ -33,23 +33,15 @@ const connectionsMax = 10_000
 export type ListenAddress = { readonly host: string; readonly port: number }
 
 /** The body of every error: `{ok: false, error: {code, message, requestId, …}}`. */
-export const errorBody = (error: {
-  code: string
-  message: string
-  requestId: string
-  issues?: unknown
-}): string => JSON.stringify({ ok: false, error })
+export const errorBody = (error: { code: string; message: string; requestId: string; issues?: unknown }): string =>
+  JSON.stringify({ ok: false, error })
 
 /** Sent as bytes: to a string Fastify would add a charset, which JSON does not have. */
 export const sendJson = (reply: FastifyReply, status: number, body: string): FastifyReply =>
   reply.code(status).header('content-type', 'application/json').send(Buffer.from(body))
 
 /** Answers with one of our errors. */
-export function sendError(
-  reply: FastifyReply,
-  status: number,
-  error: { code: string; message: string },
-): FastifyReply {
+export function sendError(reply: FastifyReply, status: number, error: { code: string; message: string }): FastifyReply {
   return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
 }
 
@@ -151,9 +143,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (silent) socket.destroy()
   else
     afterComplete(socket, () =>
-      socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () =>
-        socket.destroy(),
-      ),
+      socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () => socket.destroy()),
     )
 }
 

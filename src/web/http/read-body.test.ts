@@ -20,9 +20,7 @@ test('a body is read up to its limit; a client that disconnects before its end e
     t.after(() => server.close())
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
     t.after(() => socket.destroy())
-    socket.write(
-      `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${sent.length + (disconnects ? 1 : 0)}\r\n\r\n${sent}`,
-    )
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${sent.length + (disconnects ? 1 : 0)}\r\n\r\n${sent}`)
     const bytes = await body.promise
     return bytes === null ? null : String(Buffer.from(bytes))
   }

@@ -43,9 +43,7 @@ type Query = { token?: unknown }
 type LinkRequest = FastifyRequest<{ Params: Params; Querystring: Query }>
 
 const readParams = ({ params: { slug, sealed }, query }: LinkRequest): Params =>
-  sealed === undefined
-    ? { slug, sealed: typeof query.token === 'string' ? query.token : '' }
-    : { slug, sealed }
+  sealed === undefined ? { slug, sealed: typeof query.token === 'string' ? query.token : '' } : { slug, sealed }
 type Opened =
   | {
       readonly kind: 'open'
@@ -104,9 +102,7 @@ function addLink(listener: FastifyInstance, url: string, { opener, emit }: LinkP
 function isPressed({ headers }: FastifyRequest): boolean {
   const said = (name: string, wanted: string) => headers[name] === undefined || headers[name] === wanted
   return (
-    said('sec-fetch-site', 'same-origin') &&
-    said('sec-fetch-mode', 'navigate') &&
-    said('sec-fetch-dest', 'document')
+    said('sec-fetch-site', 'same-origin') && said('sec-fetch-mode', 'navigate') && said('sec-fetch-dest', 'document')
   )
 }
 
@@ -167,11 +163,7 @@ function show({ request, reply }: Exchange, opened: Opened, emit: Emit): Fastify
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
   const { destination, purpose, type } = opened
   const destinationName = nameDestination(destination)
-  return sendPage(
-    reply,
-    200,
-    openPage({ ...language, app: settings, type, purpose, destination, destinationName }),
-  )
+  return sendPage(reply, 200, openPage({ ...language, app: settings, type, purpose, destination, destinationName }))
 }
 
 function nameDestination({ kind, scheme, authority }: AuthLink): string {

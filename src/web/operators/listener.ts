@@ -80,9 +80,7 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps)
   const { address, events, inbox, isDev, isProxy, management, oidc } = deps
   const { store } = management
   guardPages(pages, address)
-  pages.setErrorHandler((error: FastifyError, request, reply) =>
-    answerError(pageDeps, deps, { error, request, reply }),
-  )
+  pages.setErrorHandler((error: FastifyError, request, reply) => answerError(pageDeps, deps, { error, request, reply }))
   addAssets(pages)
   addRoutes(pages, pageDeps)
   addLive(pages, pageDeps)
@@ -99,10 +97,7 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps)
 }
 
 /** Programs get JSON, and people a page; an address of a page may end in a slash. */
-function answerNotFound(
-  pageDeps: PageDeps,
-  { request, reply }: Exchange,
-): FastifyReply | Promise<FastifyReply> {
+function answerNotFound(pageDeps: PageDeps, { request, reply }: Exchange): FastifyReply | Promise<FastifyReply> {
   const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '') && !request.url.startsWith('/v1')
   if (!wantsPage) return refuseOtherRoutes(request, reply)
   // `//` is no path of a URL.
@@ -133,8 +128,7 @@ const lists: readonly (readonly [beginning: string, address: string, label: stri
   ['/settings', '/settings', 'Settings'],
 ]
 
-const findList = (path: string) =>
-  lists.find(([beginning]) => path.startsWith(beginning)) ?? ['', '/', 'Overview']
+const findList = (path: string) => lists.find(([beginning]) => path.startsWith(beginning)) ?? ['', '/', 'Overview']
 
 /** Likely causes, for an address where there is nothing. */
 const notFoundBody = (message: string, path: string): Html => {

@@ -27,8 +27,7 @@ export class OperatorRates {
   /** Charges one request. Returns null if it may be answered, else an error, after `refusedAfterMs`. */
   async charge(operator: string, { isSearch = false } = {}): Promise<OperationError | null> {
     const error =
-      this.#chargeOne(operator, requests) ??
-      (isSearch ? this.#chargeOne(`${operator} search`, searches) : null)
+      this.#chargeOne(operator, requests) ?? (isSearch ? this.#chargeOne(`${operator} search`, searches) : null)
     if (error !== null) await sleep(refusedAfterMs)
     return error
   }

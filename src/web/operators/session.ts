@@ -67,8 +67,7 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
     const secret = origin === null ? null : readCookie(request, cookieName(origin))
     const hash = secret === null ? null : parseSessionSecret(secret)
     const session = hash === null ? null : await store.findSession(hash)
-    if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now()))
-      return null
+    if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now())) return null
     // The refreshes of a page that is left open extend no session either.
     const isRefresh = request.method === 'GET' && request.headers['postern-refresh'] !== undefined
     if (notes && !isRefresh) uses.note(session.id, session.seenAt)

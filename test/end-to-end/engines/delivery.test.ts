@@ -15,22 +15,8 @@ import type { EmailId } from '../../../src/domain/id.ts'
 import type { Claim } from '../../../src/store/store.ts'
 import { listEmails, operator } from '../../support/operator.ts'
 import { freePort } from '../../support/ports.ts'
-import {
-  newTestRelay,
-  relayTo,
-  smtpTo,
-  startTestService,
-  type TestService,
-  validBody,
-} from '../../support/service.ts'
-import {
-  drop,
-  type Script,
-  silence,
-  startScriptedServer,
-  startSmtpServer,
-  testMessage,
-} from '../../support/smtp.ts'
+import { newTestRelay, relayTo, smtpTo, startTestService, type TestService, validBody } from '../../support/service.ts'
+import { drop, type Script, silence, startScriptedServer, startSmtpServer, testMessage } from '../../support/smtp.ts'
 import { atEnd, type Scope } from '../../support/temporary.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -105,15 +91,12 @@ test('row 22: a relay that is down holds the queue without burning attempts, and
   )
   await new Promise((resolve) => closed.close(resolve))
   const service = await startTestService(t, { relays: [relayTo(port)] })
-  const ids = await Promise.all(
-    Array.from({ length: 8 }, (_, i) => post(service, { to: `r${i}@example.com` })),
-  )
+  const ids = await Promise.all(Array.from({ length: 8 }, (_, i) => post(service, { to: `r${i}@example.com` })))
   await eventually(() => service.log.some((line) => line.includes('the relay is unavailable')))
   const tried = await eventually(async () =>
     (await Promise.all(ids.map((id) => service.store.findEmail(id)))).find(
       (record) =>
-        record?.state === 'deferred' &&
-        record.trail.some(({ reply }) => reply?.text.includes('ECONNREFUSED')),
+        record?.state === 'deferred' && record.trail.some(({ reply }) => reply?.text.includes('ECONNREFUSED')),
     ),
   )
   assert.equal(tried.attempts, 0)
@@ -268,8 +251,7 @@ test('a session is used again, and one that the server ended meanwhile costs no 
     connection === 0 ? { dot: (socket) => socket.end('250 2.0.0 taken\r\n') } : {},
   )
   const service = await startTestService(t, { relays: [{ ...relayTo(server.port), connectionsMax: 1 }] })
-  for (let i = 0; i < 4; i++)
-    assert.equal((await reaches(service, await post(service), 'delivered')).attempts, 1)
+  for (let i = 0; i < 4; i++) assert.equal((await reaches(service, await post(service), 'delivered')).attempts, 1)
   assert.equal(server.connections(), 2)
 })
 
@@ -289,9 +271,7 @@ test('a relay’s pace is kept, and mail whose turn comes after its link has exp
 })
 
 test('row 34: mail of a disabled app is held while it is disabled, and sent afterwards', async (t) => {
-  const gate = await startScriptedServer(t, (connection) =>
-    connection === 0 ? { rcpt: '451 4.3.0 later' } : {},
-  )
+  const gate = await startScriptedServer(t, (connection) => (connection === 0 ? { rcpt: '451 4.3.0 later' } : {}))
   const service = await startTestService(t, { relays: [relayTo(gate.port)] })
   const id = await post(service)
   await reaches(service, id, 'deferred')
@@ -393,10 +373,6 @@ test('after the machine was suspended, nothing is handed over by a lease or for 
     const later = { monotonicMs: monotonicMs + 65_000, wallMs: wallMs + 65_000 }
     assert.equal(isLeaseValid(attempt, later), false)
     assert.equal(isLeaseValid({ ...attempt, leasedAt: renewed }, later), true, 'after a renewal')
-    assert.equal(
-      isLeaseValid({ ...attempt, areLeasesValid: () => false }),
-      false,
-      'the worker counts as dead',
-    )
+    assert.equal(isLeaseValid({ ...attempt, areLeasesValid: () => false }), false, 'the worker counts as dead')
   }
 })

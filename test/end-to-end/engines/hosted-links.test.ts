@@ -6,13 +6,7 @@ import { type EmailType, emailTypes } from '../../../src/domain/request/email-ki
 import type { PosternEvent } from '../../../src/observe/events.ts'
 import { StoreUnavailable } from '../../../src/store/store.ts'
 import { newLinksListener } from '../../../src/web/links/links-listener.ts'
-import {
-  type HostedEmail,
-  linksBaseUrl,
-  press,
-  pressedHeaders,
-  startHostedLinks,
-} from '../../support/hosted-links.ts'
+import { type HostedEmail, linksBaseUrl, press, pressedHeaders, startHostedLinks } from '../../support/hosted-links.ts'
 import { deleteApp, operator } from '../../support/operator.ts'
 import { startTestService, validBody } from '../../support/service.ts'
 import { atEnd } from '../../support/temporary.ts'
@@ -214,11 +208,7 @@ const misconfigurations: [string, Partial<AppSettings>, string][] = [
     { linkDestinations: { magic_link: 'https://app.acme.test/x#y' } },
     'destination_invalid',
   ],
-  [
-    'a destination of an unknown scheme',
-    { linkDestinations: { magic_link: 'other://x' } },
-    'destination_invalid',
-  ],
+  ['a destination of an unknown scheme', { linkDestinations: { magic_link: 'other://x' } }, 'destination_invalid'],
 ]
 for (const [name, change, code] of misconfigurations) {
   test(`4 and 7 400: invalid hosted-link configuration: ${name}`, async () => {

@@ -39,11 +39,7 @@ test('the service answers with its document, without a token', async () => {
   const described = paths.flatMap((methods) => Object.values(methods))
   assert.deepEqual(described.map(({ operationId }) => operationId).sort(), [...operationNames].sort())
   const versioned = described.filter(({ responses }) => responses['200']?.headers?.ETag !== undefined)
-  assert.deepEqual(versioned.map(({ operationId }) => operationId).sort(), [
-    'app.change',
-    'app.put',
-    'app.show',
-  ])
+  assert.deepEqual(versioned.map(({ operationId }) => operationId).sort(), ['app.change', 'app.put', 'app.show'])
 })
 
 test('docs/management.md names every operation', () => {
@@ -154,8 +150,7 @@ test('a merge patch: null removes an optional setting, and gives another one its
     limits: { daily: 5 },
     branding: { addressLine: 'X' },
   })
-  const patch = (body: object, query = '') =>
-    ask(service, `PATCH /v1/apps/${slug}${query}`, { token: admin(), body })
+  const patch = (body: object, query = '') => ask(service, `PATCH /v1/apps/${slug}${query}`, { token: admin(), body })
   const dry = await patch({ replyTo: null }, '?dryRun=true')
   assert.deepEqual([dry.status, 'replyTo' in dry.body, dry.body.version], [200, false, 1])
   const changed = await patch({ replyTo: null, limits: null, branding: { addressLine: null } })
@@ -232,8 +227,7 @@ const postFor = (key: string) =>
 /** Queues more emails of another app than one step of a list or a change reads. */
 async function fillQueue(): Promise<void> {
   const busy = await newSender(service, `busy${serial++}`)
-  for (let n = 0; n < scanMax + 10; n += 50)
-    await Promise.all(Array.from({ length: 50 }, () => postFor(busy.key)))
+  for (let n = 0; n < scanMax + 10; n += 50) await Promise.all(Array.from({ length: 50 }, () => postFor(busy.key)))
 }
 
 test('a list of one app ends with its own emails, however many of others wait, and its cursors tell nothing', async () => {
@@ -328,10 +322,7 @@ test('bodies: too large, not JSON, of another type, or where none belongs', asyn
     const answer = await ask(service, to, { token: admin(), ...sent })
     return [answer.status, answer.body.error.issues[0].code]
   }
-  assert.deepEqual(await codeOf({ body: JSON.stringify({ to: 'a'.repeat(70_000) }) }), [
-    400,
-    'body_too_large',
-  ])
+  assert.deepEqual(await codeOf({ body: JSON.stringify({ to: 'a'.repeat(70_000) }) }), [400, 'body_too_large'])
   assert.deepEqual(await codeOf({ body: '{' }), [400, 'not_json'])
   assert.deepEqual(await codeOf({ body: '{}', headers: { 'content-type': 'text/plain' } }), [400, 'not_json'])
   const deep = `{"id":${'['.repeat(30_000)}${']'.repeat(30_000)},"name":"x"}`
@@ -403,9 +394,7 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
     POSTERN_DATABASE_URL: `sqlite:${database}`,
   }
   const server = await startServe(t, env)
-  const own = (
-    await posternJson<{ token: string }>(server.env, ['token', 'create', 'canary', '--role', 'admin'])
-  ).token
+  const own = (await posternJson<{ token: string }>(server.env, ['token', 'create', 'canary', '--role', 'admin'])).token
   const urls = { urls: { console: server.console } } as Parameters<typeof ask>[0]
   const made = await ask(urls, 'POST /v1/apps/acme/keys', { token: own, body: { name: 'canary' } })
   const second = await ask(urls, `POST /v1/keys/${made.body.id}/replace`, { token: own, body: {} })
@@ -449,10 +438,8 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
   const unknown = newToken()
   await ask(urls, 'GET /v1/apps', { token: unknown })
   later.push(found.text, await (await fetch(`${server.ops}/metrics`)).text(), server.output())
-  for (const file of readdirSync(dirname(database)))
-    later.push(readFileSync(join(dirname(database), file), 'latin1'))
-  for (const text of later)
-    for (const secret of [...secrets, unknown]) assert.ok(!text.includes(secret), secret)
+  for (const file of readdirSync(dirname(database))) later.push(readFileSync(join(dirname(database), file), 'latin1'))
+  for (const text of later) for (const secret of [...secrets, unknown]) assert.ok(!text.includes(secret), secret)
 })
 
 test('docs/management.md as a new user follows it, line by line', async (t) => {
@@ -466,10 +453,7 @@ test('docs/management.md as a new user follows it, line by line', async (t) => {
     .join('\necho\n')
     .replace('http://127.0.0.1:4022', server.console)
     .replaceAll('YOUR@ADDRESS', 'you@example.com')
-  writeFileSync(
-    script,
-    `set -euo pipefail\n${postern}\n${lines.replaceAll('curl -sS', 'curl -sS --fail-with-body')}`,
-  )
+  writeFileSync(script, `set -euo pipefail\n${postern}\n${lines.replaceAll('curl -sS', 'curl -sS --fail-with-body')}`)
   const env = { PATH: process.env.PATH ?? '', ...server.env }
   await posternJson(server.env, ['app', 'disable', 'acme'])
   await posternJson(server.env, ['app', 'delete', 'acme', '--yes'])

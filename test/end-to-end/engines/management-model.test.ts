@@ -39,15 +39,11 @@ const command = (text: string, run: (model: Model, real: Real) => Promise<void>)
 })
 
 const as = ({ tokens }: Real, client: number) => tokens[client]?.() ?? ''
-const sees = (model: Model, client: number, slug: string, version: number) =>
-  model.known[client]?.set(slug, version)
+const sees = (model: Model, client: number, slug: string, version: number) => model.known[client]?.set(slug, version)
 
 function assertApp(answer: ManagementAnswer, state: AppState): void {
   const { name, status, version } = answer.body
-  assert.deepEqual(
-    { name, status, version },
-    { name: state.name, status: state.status, version: state.version },
-  )
+  assert.deepEqual({ name, status, version }, { name: state.name, status: state.status, version: state.version })
   assert.equal(answer.headers.get('etag'), `"${state.version}"`)
 }
 
@@ -138,9 +134,7 @@ const makeKey = (client: number, slug: string, name: string): Command =>
   command(`key ${client} ${slug} ${name}`, async (model, real) => {
     const sent = { token: as(real, client), body: { name } }
     const answer = await ask(service, `POST /v1/apps/${slug}/keys`, sent)
-    const isTaken = [...model.keys.values()].some(
-      (key) => key.slug === slug && key.name === name && !key.revoked,
-    )
+    const isTaken = [...model.keys.values()].some((key) => key.slug === slug && key.name === name && !key.revoked)
     const expected = !model.apps.has(slug) ? 404 : isTaken ? 409 : 201
     assert.equal(answer.status, expected, answer.text)
     if (expected !== 201) return
@@ -204,10 +198,9 @@ async function clean(token: () => string): Promise<void> {
     await ask(service, `PATCH /v1/apps/${slug}`, { token: token(), body: { status: 'disabled' } })
     await ask(service, `DELETE /v1/apps/${slug}`, { token: token() })
   }
-  for (const { id, name, revokedAt } of (await ask(service, 'GET /v1/tokens?limit=200', { token: token() }))
-    .body.items) {
-    if (revokedAt === null && name.length === 1)
-      await ask(service, `DELETE /v1/tokens/${id}`, { token: token() })
+  for (const { id, name, revokedAt } of (await ask(service, 'GET /v1/tokens?limit=200', { token: token() })).body
+    .items) {
+    if (revokedAt === null && name.length === 1) await ask(service, `DELETE /v1/tokens/${id}`, { token: token() })
   }
 }
 

@@ -18,11 +18,7 @@ const service = await startTestService({ after }, { roles: new Set(['api', 'cons
 const { store } = service
 let serial = 0
 
-async function run(
-  name: OperationName,
-  target: Target,
-  token: string | undefined,
-): Promise<ManagementAnswer> {
+async function run(name: OperationName, target: Target, token: string | undefined): Promise<ManagementAnswer> {
   if (name === 'app.delete') await store.updateApp(target.app.id, { status: 'disabled' }, operator)
   const { line, body } = requestFor(name, target)
   const answer = await ask(service, line, { ...(token && { token }), body })
@@ -193,8 +189,7 @@ test('suppressions for all apps are an admin’s of the whole service; others ne
   const seen = async (by: string) =>
     (await run('POST /v1/suppressions/find', by, body)).body.items.map(({ id }: { id: string }) => id)
   assert.deepEqual([await seen(operates), await seen(scoped)], [[made.body.id], []])
-  const list = async (by: string) =>
-    (await run('GET /v1/suppressions?destination=gmail', by)).body.items.length
+  const list = async (by: string) => (await run('GET /v1/suppressions?destination=gmail', by)).body.items.length
   assert.deepEqual([await list(operates), await list(scoped)], [1, 0])
   for (const by of [operates, scoped]) {
     const cleared = await run('POST /v1/suppressions/clear', by, { destination: 'gmail' })

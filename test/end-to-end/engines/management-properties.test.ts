@@ -72,8 +72,7 @@ for (const name of operationNames) {
     const target = await newTarget()
     const anyName = fc.oneof(fc.constant(null), fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }))
     const check = fc.asyncProperty(anyBody, anyQuery, anyName, async (sent, search, other) => {
-      const values =
-        other === null ? target : Object.fromEntries(Object.keys(target).map((key) => [key, other]))
+      const values = other === null ? target : Object.fromEntries(Object.keys(target).map((key) => [key, other]))
       const path = `${pathOf(name, values)}${queryText(search)}`
       if (/\/\.{0,2}(\/|\?|$)/.test(path)) return // another address
       const answer = await ask(service, `${method} ${path}`, {
@@ -131,8 +130,7 @@ for (const [name, show] of Object.entries(shows) as [OperationName, (target: Tar
     const check = fc.asyncProperty(arbitrary, async (sent) => {
       const target = await newTarget()
       const admin = await token()
-      const send = () =>
-        ask(service, `${method} ${pathOf(name, target)}`, { token: admin, body: plain(sent, target) })
+      const send = () => ask(service, `${method} ${pathOf(name, target)}`, { token: admin, body: plain(sent, target) })
       const first = await send()
       if (first.status >= 400) return
       done += 1

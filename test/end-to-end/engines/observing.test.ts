@@ -17,20 +17,12 @@ import { ask, assertDescribed, newManagementToken } from '../../support/manageme
 import { operator } from '../../support/operator.ts'
 import { freePort } from '../../support/ports.ts'
 import { postgresUrl, schemaOf } from '../../support/postgres.ts'
-import {
-  newRing,
-  newSender,
-  relayTo,
-  startTestService,
-  type TestService,
-  validBody,
-} from '../../support/service.ts'
+import { newRing, newSender, relayTo, startTestService, type TestService, validBody } from '../../support/service.ts'
 import { silence, startScriptedServer, startSmtpServer } from '../../support/smtp.ts'
 import { atEnd } from '../../support/temporary.ts'
 import { eventually } from '../../support/wait.ts'
 
-const scrape = async (service: TestService): Promise<string> =>
-  (await fetch(`${service.urls.ops}/metrics`)).text()
+const scrape = async (service: TestService): Promise<string> => (await fetch(`${service.urls.ops}/metrics`)).text()
 const valueIn = (metrics: string, name: string): number =>
   Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (.+)$`, 'm').exec(metrics)?.[1])
 const lines = (service: TestService) => service.log.map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -84,9 +76,7 @@ test('a relay that is down is one line, not one for each email', async (t) => {
   const service = await startTestService(t, { relays: [relayTo(await freePort())] })
   for (let n = 0; n < 5; n++) await service.post(validBody({ to: `r${n}@example.com` }))
   await eventually(() => service.log.some((line) => line.includes('the relay is unavailable')))
-  const loud = lines(service).filter(
-    ({ level, msg }) => Number(level) >= 30 && /tried|unavailable/.test(String(msg)),
-  )
+  const loud = lines(service).filter(({ level, msg }) => Number(level) >= 30 && /tried|unavailable/.test(String(msg)))
   assert.equal(loud.length, 1, JSON.stringify(loud))
 })
 
@@ -169,8 +159,7 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     postern_queue_max: 1_000_000,
     'postern_store_failures_total{work="request"}': 0,
   }
-  for (const [series, value] of Object.entries(expected))
-    assert.equal(valueIn(metrics, series), value, series)
+  for (const [series, value] of Object.entries(expected)) assert.equal(valueIn(metrics, series), value, series)
   for (const series of [
     'postern_request_duration_seconds_sum{status="202"}',
     `postern_attempt_duration_seconds_sum{relay="${relay}"}`,
@@ -236,10 +225,7 @@ test('the API and the status show refusals, counts, processes and relays; secret
   })
   assertDescribed('refusal.show', found)
   const { status, code, origin, key } = found.body
-  assert.deepEqual(
-    [status, code, origin, key],
-    [403, 'url_not_allowed', 'https://evil.test:8443', service.keyId],
-  )
+  assert.deepEqual([status, code, origin, key], [403, 'url_not_allowed', 'https://evil.test:8443', service.keyId])
   const shown = await eventually(async () => {
     const answer = await ask(service, 'GET /v1/status', { token })
     const isDown = answer.status === 200 && answer.body.nodes[0]?.relays[0]?.available === false
@@ -268,12 +254,7 @@ test('the API and the status show refusals, counts, processes and relays; secret
     const path = `GET /v1/activity?app=acme&step=hour&from=${from}&to=2026-11-02T00:00:00Z`
     return (await ask(service, path, { token: another })).status
   }
-  const begins = [
-    '2026-09-03T01:00:00Z',
-    '2026-09-03T00:59:59Z',
-    '2026-11-02T00:59:59Z',
-    '2026-11-02T01:00:00Z',
-  ]
+  const begins = ['2026-09-03T01:00:00Z', '2026-09-03T00:59:59Z', '2026-11-02T00:59:59Z', '2026-11-02T01:00:00Z']
   assert.deepEqual(await Promise.all(begins.map(since)), [200, 400, 200, 400], '1,440 hours at most')
   for (const answer of [found, shown, activity]) assert.doesNotMatch(answer.text, /canary/)
   assert.doesNotMatch(service.log.join('\n'), /canary/)
@@ -340,13 +321,11 @@ test('what was wrong before is listed with its apps and replies, and not while i
   const earlierFor = async (apps: readonly AppId[] | null) => {
     const token = await newManagementToken(service, 'reader', apps)
     const { earlier } = (await ask(service, 'GET /v1/status', { token })).body
-    return earlier.map(
-      ({ apps: slugs, message, until }: { apps: string[]; message: string; until: string }) => [
-        slugs,
-        message,
-        minute - Date.parse(until) / minuteMs,
-      ],
-    )
+    return earlier.map(({ apps: slugs, message, until }: { apps: string[]; message: string; until: string }) => [
+      slugs,
+      message,
+      minute - Date.parse(until) / minuteMs,
+    ])
   }
   const expired = [['third'], '2 links from third expired before the email could be sent.', 19]
   const failed = [['acme'], '30 of 40 emails from acme failed.', 39]

@@ -4,13 +4,7 @@ import { test } from 'node:test'
 import { supersededAfterMs } from '../../../src/domain/bounds.ts'
 import type { EmailId } from '../../../src/domain/id.ts'
 import type { EmailRecord } from '../../../src/store/operator-store.ts'
-import {
-  relayTo,
-  startTestService,
-  type TestService,
-  testSettings,
-  validBody,
-} from '../../support/service.ts'
+import { relayTo, startTestService, type TestService, testSettings, validBody } from '../../support/service.ts'
 import { startScriptedServer } from '../../support/smtp.ts'
 import { eventually } from '../../support/wait.ts'
 

@@ -45,10 +45,7 @@ test('an admin of one app chooses addresses inside its sender domains, and in no
     assert.equal(codesOf(await patch(from(address), admin)), 'invalid_request foreign_domain', address)
   const envelope = await patch({ envelopeFrom: 'bounce+x@shop.test' }, admin)
   assert.equal(codesOf(envelope), 'invalid_request foreign_domain')
-  assert.match(
-    envelope.body.error.issues[0].message,
-    /shop\.test is not a sender domain of this app\. .*domain prove/,
-  )
+  assert.match(envelope.body.error.issues[0].message, /shop\.test is not a sender domain of this app\. .*domain prove/)
   const both = await patch({ ...from('auth@shop.test'), senderDomains: ['shop.test'] }, admin)
   assert.equal(codesOf(both), 'not_permitted needs_service_admin')
 })
@@ -60,10 +57,7 @@ test('an admin of the whole service gives a domain by setting an address, or by 
   assert.equal(codesOf(await patch({ from: { name: 'A', address: 'a@acme.test' } }, admin)), 'ok')
   const taken = await patch({ senderDomains: ['new.test'] }, serviceAdmin)
   assert.equal(codesOf(taken), 'invalid_request foreign_domain', 'the sender still uses it')
-  const moved = await patch(
-    { senderDomains: ['new.test'], from: { name: 'A', address: 'b@new.test' } },
-    serviceAdmin,
-  )
+  const moved = await patch({ senderDomains: ['new.test'], from: { name: 'A', address: 'b@new.test' } }, serviceAdmin)
   assert.deepEqual(moved.body.senderDomains, ['new.test'])
 })
 
@@ -98,11 +92,9 @@ test('schemes without a dot, links into private networks and to Postern need an 
       'https://router',
       'https://nas.local',
     ].map((url) => ({ allowedUrls: [url] })),
-    ...['https://links.postern.dev', 'https://links.postern.dev/l/shop/*', 'https://*.postern.dev'].map(
-      (url) => ({
-        allowedUrls: [url],
-      }),
-    ),
+    ...['https://links.postern.dev', 'https://links.postern.dev/l/shop/*', 'https://*.postern.dev'].map((url) => ({
+      allowedUrls: [url],
+    })),
     { fallbackUrl: 'https://169.254.169.254/latest' },
   ]
   for (const body of reserved) {
@@ -110,11 +102,7 @@ test('schemes without a dot, links into private networks and to Postern need an 
     for (const token of [admin, operator])
       assert.equal(codesOf(await patch(body, token)), 'not_permitted needs_service_admin', name)
     assert.equal(codesOf(await patch(body, anyAdmin())), 'ok', name)
-    assert.equal(
-      codesOf(await patch({ supersede: serial++ % 2 === 0 }, operator)),
-      'ok',
-      'other settings still change',
-    )
+    assert.equal(codesOf(await patch({ supersede: serial++ % 2 === 0 }, operator)), 'ok', 'other settings still change')
     await patch({ allowedUrls: [], appSchemes: ['acme'], fallbackUrl: null }, anyAdmin())
   }
   const own = {
@@ -161,11 +149,7 @@ test('an app that was suspended is enabled by an admin of the whole service alon
   assert.equal(codesOf(await ask(service, `POST /v1/apps/${slug}/test-email`, test)), 'test_email_refused')
   assert.equal((await patch({ status: 'active' }, serviceAdmin)).body.status, 'active')
   assert.equal((await patch({ status: 'disabled' }, operator)).body.status, 'disabled')
-  assert.equal(
-    (await patch({ status: 'active' }, operator)).body.status,
-    'active',
-    'their own is theirs to undo',
-  )
+  assert.equal((await patch({ status: 'active' }, operator)).body.status, 'active', 'their own is theirs to undo')
 })
 
 test('changes by the people of an app that fill the audit are refused for a day; access can be taken away', async () => {

@@ -56,11 +56,7 @@ async function call<Name extends OperationName>(service: TestService, name: Name
   return result.value
 }
 
-async function connect(
-  service: TestService,
-  { url }: Pick<Receiver, 'url'>,
-  app = service.app,
-): Promise<string> {
+async function connect(service: TestService, { url }: Pick<Receiver, 'url'>, app = service.app): Promise<string> {
   const settings = { ...testSettings, webhookUrl: url }
   const updated = await service.store.updateApp(app.id, { settings }, operator)
   assert.ok(updated !== null && typeof updated === 'object')
@@ -135,9 +131,7 @@ test('a bounce and a complaint are webhooks; a second report of the same is none
   const complaint = `From: fbl@example.net\r\n\r\nFeedback-Type: abuse\r\n\r\nX-Entity-Ref-ID: ${reference(complained)}\r\n`
   for (const report of [bounce, bounce, complaint]) await call(service, 'feedback.read', { body: { report } })
   await eventually(() => receiver.calls.length === 2)
-  const messages = receiver.calls
-    .map((each) => verify(each, secret))
-    .toSorted((a, b) => a.type.localeCompare(b.type))
+  const messages = receiver.calls.map((each) => verify(each, secret)).toSorted((a, b) => a.type.localeCompare(b.type))
   assert.deepEqual(
     messages.map(({ type, data: { suppressedUntil, ...data } }) => [type, typeof suppressedUntil, data]),
     [
@@ -314,11 +308,7 @@ test('a secret that the key ring cannot open signs nothing', async (t) => {
     return newest?.result == null ? null : newest
   })
   assert.deepEqual([message.state, message.result], ['waiting', 'the key ring lacks the key that sealed it'])
-  assert.equal(
-    (await service.store.findReceiver(service.app.id))?.failingSince,
-    null,
-    'no fault of the receiver',
-  )
+  assert.equal((await service.store.findReceiver(service.app.id))?.failingSince, null, 'no fault of the receiver')
   assert.equal(receiver.calls.length, 0)
 })
 
@@ -328,9 +318,7 @@ test('unless it is allowed, nothing goes to the private network', async (t) => {
   await connect(service, { url: receiver.url.replace('http:', 'https:') })
   const params = { app: service.app.slug }
   await call(service, 'webhook.test', { params, body: {} })
-  const result = await eventually(
-    async () => (await call(service, 'webhook.list', { params })).items[0]?.result,
-  )
+  const result = await eventually(async () => (await call(service, 'webhook.list', { params })).items[0]?.result)
   assert.equal(result, 'its address is not on the public Internet')
   assert.equal(receiver.calls.length, 0)
 })
@@ -360,10 +348,7 @@ test('a service that stops stores the webhooks of the emails that have just ende
   const suppressed = 'noa@example.com'
   const recipient = service.store.nameRecipient(suppressed as EmailAddress)
   const until = service.store.now() + 3_600_000
-  await service.store.setSuppression(
-    { app: service.app.id, recipient, destination: 'other', until },
-    operator,
-  )
+  await service.store.setSuppression({ app: service.app.id, recipient, destination: 'other', until }, operator)
   const posts = Array.from({ length: 6 }, (_, n) => post(service, { to: `r${n}@example.com` }))
   await Promise.all([...posts, ...Array.from({ length: 6 }, () => post(service, { to: suppressed }))])
   await eventually(() => relay.transcript.filter((line) => line.startsWith('RCPT')).length >= 6)

@@ -67,11 +67,7 @@ export class ApiClient implements RelayClient {
     return this.#tokens?.leftMs ?? null
   }
 
-  async send(
-    message: Message,
-    clearance: Clearance,
-    { isProbe }: { readonly isProbe: boolean },
-  ): Promise<Submission> {
+  async send(message: Message, clearance: Clearance, { isProbe }: { readonly isProbe: boolean }): Promise<Submission> {
     if (this.#stopped.signal.aborted) return workerStopped
     const lifeLeftMs = Math.floor(clearance.deadlineMs - performance.now())
     if (lifeLeftMs <= 0) return { kind: 'expired' }
@@ -79,8 +75,7 @@ export class ApiClient implements RelayClient {
     const connecting = AbortSignal.timeout(budgetMs)
     const newRequest = (signing: Signing) => this.#api.newRequest(message, signing)
     const mayHandOver = () => performance.now() < clearance.deadlineMs && clearance.isLeaseValid()
-    const isOver = () =>
-      performance.now() >= clearance.deadlineMs || (budgetMs === lifeLeftMs && connecting.aborted)
+    const isOver = () => performance.now() >= clearance.deadlineMs || (budgetMs === lifeLeftMs && connecting.aborted)
     try {
       const exchange = await this.#ask(newRequest, { connecting, mayHandOver })
       if (exchange.kind !== 'lost' || !this.#api.isIdempotent) return this.#read(exchange, message, isOver)

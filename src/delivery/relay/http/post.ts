@@ -78,9 +78,7 @@ export function post(agent: http.Agent, posting: Posting, options: PostOptions):
     const stop = () => fail('the worker stopped')
     connecting.addEventListener('abort', giveUp)
     stopped.addEventListener('abort', stop)
-    request.on('error', (error: Error & { code?: string }) =>
-      fail(describe(error), isCertificateFault(error)),
-    )
+    request.on('error', (error: Error & { code?: string }) => fail(describe(error), isCertificateFault(error)))
     request.once('socket', (socket) =>
       whenReady(socket, () => {
         if (!mayHandOver()) return settle({ kind: 'withheld' })
@@ -123,9 +121,7 @@ function readAnswer(response: http.IncomingMessage, { done, cut }: Reading): voi
   let size = 0
   const answer = (text: string): HttpAnswer => ({
     status: response.statusCode ?? 0,
-    headers: Object.fromEntries(
-      Object.entries(response.headers).map(([name, value]) => [name, value?.toString()]),
-    ),
+    headers: Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, value?.toString()])),
     json: parse(text),
   })
   response.on('data', (chunk: Buffer) => {

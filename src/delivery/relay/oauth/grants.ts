@@ -13,9 +13,7 @@ import { type GrantedToken, TokenFault } from './token-source.ts'
 
 /** When the certificate of a client expires, in milliseconds since 1970; null without one. */
 export const readCertificateExpiry = ({ grant }: OAuthClient): number | null =>
-  grant.kind === 'key' && grant.certificate !== null
-    ? Date.parse(new X509Certificate(grant.certificate).validTo)
-    : null
+  grant.kind === 'key' && grant.certificate !== null ? Date.parse(new X509Certificate(grant.certificate).validTo) : null
 
 /** Servers need not say how long a token lives (RFC 6749 §5.1). */
 const usualSeconds = 3600
@@ -110,9 +108,7 @@ async function prove(library: Library, grant: Grant, tokenUrl: string): Promise<
 
 function importKey(pem: string): Promise<CryptoKey> {
   const der = createPrivateKey(pem).export({ format: 'der', type: 'pkcs8' })
-  return crypto.subtle.importKey('pkcs8', new Uint8Array(der), { name: 'RSA-PSS', hash: 'SHA-256' }, false, [
-    'sign',
-  ])
+  return crypto.subtle.importKey('pkcs8', new Uint8Array(der), { name: 'RSA-PSS', hash: 'SHA-256' }, false, ['sign'])
 }
 
 const thumbprint = (certificate: string): string =>

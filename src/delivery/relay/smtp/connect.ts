@@ -159,8 +159,7 @@ type SmtpError = Error & { code?: string; response?: string; explained?: string 
 const timedOut: SmtpError = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
 
 /** OpenSSL takes a greeting in plain text for a record of a wrong version. */
-const plainPort =
-  'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
+const plainPort = 'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
 
 type Failing = { readonly tls?: SmtpAddress['tls']; readonly secrets?: readonly string[] }
 
@@ -169,8 +168,7 @@ function toFailure(error: SmtpError, { tls, secrets = [] }: Failing = {}): SmtpF
   const said = tls === 'implicit' && message.includes('wrong version number') ? plainPort : message
   const response = explain(error)
   const source = { kind: 'other', secrets } as const
-  const reply =
-    response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`, source) : parseReply(response, source)
+  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`, source) : parseReply(response, source)
   return { stage: 'connect', reply, errorCode: code ?? null }
 }
 
@@ -192,10 +190,7 @@ const newConnection = (address: SmtpAddress): SMTPConnection =>
     logger: false,
   })
 
-function step(
-  connection: SMTPConnection,
-  begin: (done: (error?: Error | null) => void) => void,
-): Promise<void> {
+function step(connection: SMTPConnection, begin: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (error?: Error | null) => {
       connection.removeListener('error', settle)

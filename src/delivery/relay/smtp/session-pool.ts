@@ -34,11 +34,7 @@ export class SessionPool implements RelayClient {
     busy: this.#busy.size,
   })
 
-  async send(
-    message: Message,
-    clearance: Clearance,
-    { isProbe }: { readonly isProbe: boolean },
-  ): Promise<Submission> {
+  async send(message: Message, clearance: Clearance, { isProbe }: { readonly isProbe: boolean }): Promise<Submission> {
     const address = withGreetingName(this.#address, message.from)
     const reused = this.#takeIdle(address.greetingName)
     if (reused !== undefined) {

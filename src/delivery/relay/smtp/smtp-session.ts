@@ -254,10 +254,7 @@ function envelopeCommands(
     ...(size ? [`SIZE=${bytes}`] : []),
     ...(dsn ? ['RET=HDRS', `ENVID=${reference}`] : []),
   ]
-  const rcpt = [
-    `RCPT TO:<${to}>`,
-    ...(dsn ? ['NOTIFY=FAILURE,DELAY', `ORCPT=rfc822;${encodeXtext(to)}`] : []),
-  ]
+  const rcpt = [`RCPT TO:<${to}>`, ...(dsn ? ['NOTIFY=FAILURE,DELAY', `ORCPT=rfc822;${encodeXtext(to)}`] : [])]
   return [`${mail.join(' ')}\r\n`, `${rcpt.join(' ')}\r\n`, data]
 }
 

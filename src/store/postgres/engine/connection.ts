@@ -42,8 +42,7 @@ export class Connection {
     return this.#run(async (client) => {
       this.#warning = null
       const { rows } = await client.query(text, values)
-      if (strict && this.#warning !== null)
-        throw new StoreUnavailable(`the database warned: ${this.#warning}`)
+      if (strict && this.#warning !== null) throw new StoreUnavailable(`the database warned: ${this.#warning}`)
       return rows as Row[]
     }, deadlineMs)
   }

@@ -113,9 +113,7 @@ export async function closeContext(context: PostgresContext): Promise<void> {
  * Looks a secret up by its hash. Those that worked before wait for no others: strangers make up any number of
  * hashes.
  */
-export async function findSecret<
-  T extends { readonly expiresAt: number; readonly revokedAt?: number | null },
->(
+export async function findSecret<T extends { readonly expiresAt: number; readonly revokedAt?: number | null }>(
   { clock, foundSecrets, secrets, strangers }: PostgresContext,
   hash: string,
   find: (pool: Pool) => Promise<T | null>,

@@ -7,8 +7,7 @@ export class CallAtFault extends Error {
   override name = 'CallAtFault'
 }
 
-const sqlState = (error: unknown): string | null =>
-  error instanceof pg.DatabaseError ? (error.code ?? '') : null
+const sqlState = (error: unknown): string | null => (error instanceof pg.DatabaseError ? (error.code ?? '') : null)
 
 /** The server refused a statement and can take the next. After any other error the connection is closed. */
 export const isServerRefusal = (error: unknown): boolean =>

@@ -28,17 +28,13 @@ export class Pool {
     values: unknown[],
     { deadlineMs }: { deadlineMs: number },
   ): Promise<Row[]> {
-    return this.#run(
-      (connection, leftMs) => connection.query<Row>(text, values, { deadlineMs: leftMs }),
-      deadlineMs,
-    )
+    return this.#run((connection, leftMs) => connection.query<Row>(text, values, { deadlineMs: leftMs }), deadlineMs)
   }
 
   /** After a deadlock `work` runs once more: the other transaction has gone on meanwhile. */
   async transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
     const endMs = performance.now() + deadlineMs
-    const run = () =>
-      this.#run((connection, leftMs) => connection.transaction(work, leftMs), endMs - performance.now())
+    const run = () => this.#run((connection, leftMs) => connection.transaction(work, leftMs), endMs - performance.now())
     try {
       return await run()
     } catch (error) {
@@ -47,10 +43,7 @@ export class Pool {
     }
   }
 
-  async #run<T>(
-    work: (connection: Connection, leftMs: number) => Promise<T>,
-    deadlineMs: number,
-  ): Promise<T> {
+  async #run<T>(work: (connection: Connection, leftMs: number) => Promise<T>, deadlineMs: number): Promise<T> {
     const endMs = performance.now() + deadlineMs
     const connection = this.#free.pop() ?? (await this.#untilFree(endMs))
     try {

@@ -40,10 +40,7 @@ const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
 const reported = new Set(Object.keys({ ...feedbackChanges, ...webhookDeliveries }))
 
 /** The connections of a read that is not an operator's. */
-function choosePool(
-  name: keyof typeof reads,
-  context: PostgresContext,
-): { pool: Queries; deadlineMs: number } {
+function choosePool(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {
   const { lookups, observers, operators, pages, reports, strangers } = context
   switch (name) {
     case 'findAppBySlug':
@@ -80,10 +77,7 @@ export function scriptMethods(
       pool.query(text, values, { deadlineMs })
   return {
     ...toMethods(changes, (name, args) =>
-      chooseWriters(name).transaction(
-        (query) => runIn(context, query, bindScript(changes[name], args)),
-        deadlineMs,
-      ),
+      chooseWriters(name).transaction((query) => runIn(context, query, bindScript(changes[name], args)), deadlineMs),
     ),
     ...toMethods(notes, (name, args) =>
       runIn(context, newQuery(chooseWriters(name), deadlineMs), bindScript(notes[name], args)),

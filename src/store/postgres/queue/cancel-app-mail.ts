@@ -43,10 +43,8 @@ async function cancel(context: PostgresContext, id: AppId, where: string): Promi
       select from ${schema}.app where app_id = $3 and ${isInactive(clockMs('$2'))})
     order by email_id limit ${stepMax} for update skip locked`
   const end = { state: 'cancelled', reason: 'app_inactive' } as const
-  const rows = await maintenance.query<ChosenRow>(
-    finishChosen(schema, chosen, end),
-    [slot, clock.offsetMs, id],
-    { deadlineMs },
-  )
+  const rows = await maintenance.query<ChosenRow>(finishChosen(schema, chosen, end), [slot, clock.offsetMs, id], {
+    deadlineMs,
+  })
   return toEnded(rows, end)
 }

@@ -60,18 +60,9 @@ const claim = calledFunction<Input>(
   ],
 )
 
-export const claimFunctions = [
-  appTurns,
-  pickInTurns,
-  lostLeaseWait,
-  maintainQueue,
-  lease,
-  missingSessions,
-  claim,
-]
+export const claimFunctions = [appTurns, pickInTurns, lostLeaseWait, maintainQueue, lease, missingSessions, claim]
 
-type ClaimedRow = Row &
-  ClaimRow & { readonly now_ms: number; readonly sealed: Uint8Array; readonly version: number }
+type ClaimedRow = Row & ClaimRow & { readonly now_ms: number; readonly sealed: Uint8Array; readonly version: number }
 type LastRow = {
   app_id: string
   suspects: boolean
@@ -161,10 +152,7 @@ export class Claims {
   }
 
   /** Mail whose content cannot be opened is not handed out: without its key it waits, damaged it fails. */
-  async #openAll(
-    rows: readonly ClaimedRow[],
-    deadlineMs: number,
-  ): Promise<{ claims: Claim[]; damaged: EndedEmail[] }> {
+  async #openAll(rows: readonly ClaimedRow[], deadlineMs: number): Promise<{ claims: Claim[]; damaged: EndedEmail[] }> {
     const unreadable: (OutcomeCall & { readonly appId: AppId })[] = []
     const claims = rows.flatMap((row) => {
       const opened = openContent(this.#context.ring, row.email_id, row.sealed)

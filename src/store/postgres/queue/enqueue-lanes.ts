@@ -47,9 +47,7 @@ export class EnqueueLanes {
     const endMs = performance.now() + enqueueDeadlineMs
     const left = () => Math.max(0, endMs - performance.now())
     const caller =
-      'appId' in request
-        ? { appId: request.appId, keyId: null }
-        : await this.#findCaller(request.keyHash, left())
+      'appId' in request ? { appId: request.appId, keyId: null } : await this.#findCaller(request.keyHash, left())
     if (caller === null) return { kind: 'invalid_key' }
     const lane = this.#lanes[chooseLane(caller.appId, this.#lanes.length)]
     return (await lane?.submit({ request, caller }, left())) as EnqueueResult
@@ -95,10 +93,7 @@ export class EnqueueLanes {
 const chooseLane = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
 
 /** For requests that have to be judged again. */
-async function appsById(
-  { lookups, schema }: PostgresContext,
-  ids: readonly AppId[],
-): Promise<ReadonlyMap<AppId, App>> {
+async function appsById({ lookups, schema }: PostgresContext, ids: readonly AppId[]): Promise<ReadonlyMap<AppId, App>> {
   if (ids.length === 0) return new Map()
   const text = `select * from ${schema}.app where app_id = any($1) and status <> 'deleted'`
   const rows = await lookups.query(text, [[...new Set(ids)]], { deadlineMs: enqueueDeadlineMs })

@@ -120,15 +120,11 @@ export async function enqueueGroup(
   const { text, values } = enqueue.call(context.schema, group)
   const decisions = await lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
   for (const [index, { kind, email_id }] of decisions.entries())
-    if (kind === 'queued' && email_id !== null)
-      lane.recent.add(group.rows[index]?.superseding ?? null, email_id)
+    if (kind === 'queued' && email_id !== null) lane.recent.add(group.rows[index]?.superseding ?? null, email_id)
   return decisions
 }
 
-export function toResult(
-  decision: Decision,
-  caller: Caller,
-): Exclude<EnqueueResult, { kind: 'judge_again' }> {
+export function toResult(decision: Decision, caller: Caller): Exclude<EnqueueResult, { kind: 'judge_again' }> {
   const { kind, email_id, quota, superseded, wait_us } = decision
   switch (kind) {
     case 'queued':
@@ -181,9 +177,7 @@ class Positions {
 type Older = { readonly ids: readonly EmailId[]; readonly rows: readonly number[] }
 
 function findOlder(rows: readonly RequestRow[], recent: RecentEmails): Older {
-  const older = rows.flatMap(({ superseding }, index) =>
-    recent.find(superseding).map((id) => ({ id, row: index + 1 })),
-  )
+  const older = rows.flatMap(({ superseding }, index) => recent.find(superseding).map((id) => ({ id, row: index + 1 })))
   return { ids: older.map(({ id }) => id), rows: older.map(({ row }) => row) }
 }
 
@@ -208,9 +202,7 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
         bucketOf: (name) => buckets.of(name, app),
       }),
       requestKey:
-        idempotency === null
-          ? null
-          : requestKeys.of(context.keyedHash('idempotency', appId, idempotency.key), app),
+        idempotency === null ? null : requestKeys.of(context.keyedHash('idempotency', appId, idempotency.key), app),
       bodyHash: idempotency === null ? null : context.keyedHash('body', appId, idempotency.bodyDigest),
     }
   })
@@ -234,11 +226,7 @@ const noEmail = {
 type VerdictInput = { judged: Judged | null; bucketOf: (name: string) => number }
 
 /** The columns that depend on the verdict. */
-function verdictColumns(
-  { keyedHash, ring }: PostgresContext,
-  appId: AppId,
-  { judged, bucketOf }: VerdictInput,
-) {
+function verdictColumns({ keyedHash, ring }: PostgresContext, appId: AppId, { judged, bucketOf }: VerdictInput) {
   if (judged === null) return noEmail
   if ('refuse' in judged.verdict) return { ...noEmail, refusal: judged.verdict.refuse }
   const { admit } = judged.verdict

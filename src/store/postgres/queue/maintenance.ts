@@ -9,12 +9,7 @@ import { idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bo
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { markMissingKeys } from '../../operators/missing-keys.ts'
-import {
-  deleteAppRecords,
-  deleteOldActivity,
-  deleteOldHistory,
-  deleteOldRecords,
-} from '../../operators/retention.ts'
+import { deleteAppRecords, deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
 import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'

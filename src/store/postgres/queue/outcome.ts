@@ -45,11 +45,7 @@ const record = calledFunction<Input>(
     ['p_ids', 'text[]', ({ calls }) => calls.map(({ lease }) => lease.emailId)],
     ['p_fences', 'bigint[]', ({ calls }) => calls.map(({ lease }) => lease.fence)],
     ['p_finals', 'text[]', ({ endings }) => endings.map(({ final }) => final)],
-    [
-      'p_reasons',
-      'text[]',
-      ({ endings }) => endings.map((ending) => (ending.final === null ? null : ending.reason)),
-    ],
+    ['p_reasons', 'text[]', ({ endings }) => endings.map((ending) => (ending.final === null ? null : ending.reason))],
     [
       'p_waits_ms',
       'bigint[]',

@@ -1,11 +1,6 @@
 /** Fills an empty database with what another one held, in one transaction. */
 import type { PostgresAddress } from '../../database-address.ts'
-import {
-  type CopiedCounts,
-  type CopiedRows,
-  type CopiedTable,
-  copiedTables,
-} from '../../shared/table-copy.ts'
+import { type CopiedCounts, type CopiedRows, type CopiedTable, copiedTables } from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from '../engine/connection.ts'
 import { makeSchema } from './migrate.ts'
@@ -96,8 +91,6 @@ async function requireCounts(query: Query, counts: CopiedCounts): Promise<void> 
   for (const [table, count] of Object.entries(counts)) {
     const [row] = await query<{ found: string }>(`select count(*) as found from ${table}`)
     if (Number(row?.found) === count) continue
-    throw new StoreUnavailable(
-      `${count} rows of ${table} were copied and ${row?.found} are there; nothing was kept`,
-    )
+    throw new StoreUnavailable(`${count} rows of ${table} were copied and ${row?.found} are there; nothing was kept`)
   }
 }

@@ -34,10 +34,7 @@ export function prepare(connection: Connection, options: PrepareOptions): Promis
 }
 
 /** Leaves the schema on the search path. Returns the version that the schema had, 0 if there was none. */
-export async function makeSchema(
-  query: Query,
-  options: Pick<PrepareOptions, 'schema' | 'schemaUse'>,
-): Promise<number> {
+export async function makeSchema(query: Query, options: Pick<PrepareOptions, 'schema' | 'schemaUse'>): Promise<number> {
   const schema = quoteSchema(options.schema)
   await requireSuitableServer(query)
   const version = await lockedVersion(query, schema)
@@ -54,9 +51,7 @@ export async function makeSchema(
   if (steps.length > 0) {
     await query(`create schema if not exists ${schema}`)
     await query(`set local search_path = ${schema}, pg_temp`)
-    await query(
-      'create table if not exists migration (version integer primary key, applied_at timestamptz not null)',
-    )
+    await query('create table if not exists migration (version integer primary key, applied_at timestamptz not null)')
   }
   for (const step of steps) {
     await query(readFileSync(step.file, 'utf8'))
@@ -73,9 +68,7 @@ export async function makeSchema(
 async function lockedVersion(query: Query, schema: string): Promise<number> {
   await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
   if (!(await exists(query, 'to_regclass', `${schema}.migration`))) return 0
-  const [row] = await query<{ version: number }>(
-    `select coalesce(max(version), 0) as version from ${schema}.migration`,
-  )
+  const [row] = await query<{ version: number }>(`select coalesce(max(version), 0) as version from ${schema}.migration`)
   return row?.version ?? 0
 }
 
@@ -97,9 +90,7 @@ async function requireSuitableServer(query: Query): Promise<void> {
   const text = `select current_setting('server_version_num')::int as version, current_setting('fsync') as fsync,
     current_setting('full_page_writes') as pages, current_setting('server_encoding') as encoding,
     current_setting('default_transaction_isolation') as isolation`
-  const [row] = await query<
-    Record<'fsync' | 'pages' | 'encoding' | 'isolation', string> & { version: number }
-  >(text)
+  const [row] = await query<Record<'fsync' | 'pages' | 'encoding' | 'isolation', string> & { version: number }>(text)
   if (row === undefined || row.version < versionMin)
     throw new StoreUnavailable('the database is older than PostgreSQL 14')
   if (row.fsync !== 'on' || row.pages !== 'on')

@@ -35,16 +35,12 @@ export class Connection {
         `Node ${node} has SQLite ${sqlite}, which may lose committed emails; use the Node that "npm ci" installs, or a newer one`,
       )
     }
-    this.connection.exec(
-      'pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0',
-    )
+    this.connection.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0')
     this.connection.exec('pragma cache_size = -32768; pragma foreign_keys = on')
     const journal = this.connection.prepare('pragma journal_mode').get()?.journal_mode
     const synchronous = this.connection.prepare('pragma synchronous').get()?.synchronous
     if (journal !== 'wal' || synchronous !== 2) {
-      throw new StoreUnavailable(
-        `SQLite would not be durable: journal ${journal}, synchronous ${synchronous}`,
-      )
+      throw new StoreUnavailable(`SQLite would not be durable: journal ${journal}, synchronous ${synchronous}`)
     }
   }
 

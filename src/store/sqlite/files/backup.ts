@@ -57,8 +57,7 @@ function giveName(part: string, file: string): void {
   try {
     linkSync(part, file)
   } catch (error) {
-    if ((error as { code?: string }).code === 'EEXIST')
-      throw new BackupRefused(`${file} exists: name another file`)
+    if ((error as { code?: string }).code === 'EEXIST') throw new BackupRefused(`${file} exists: name another file`)
     renameSync(part, file)
   }
 }

@@ -4,13 +4,7 @@
  * nothing to an older one. All else is compared by its time.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import {
-  KeyDiffers,
-  KeyMissing,
-  type KeyRing,
-  openSecrets,
-  type StoredSecret,
-} from '../../crypto/key-ring.ts'
+import { KeyDiffers, KeyMissing, type KeyRing, openSecrets, type StoredSecret } from '../../crypto/key-ring.ts'
 import type { Comparison, FoundByKind } from '../../database-facts.ts'
 import { isDamaged } from '../engine/connection.ts'
 import { type Carried, type Databases, type Kind, readRows } from './carried/kind.ts'

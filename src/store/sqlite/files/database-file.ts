@@ -1,14 +1,5 @@
 /** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync, fsyncSync, lstatSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../../crypto/key-ring.ts'

@@ -47,9 +47,7 @@ export async function exportDatabase<T>(
   return withWorkerLock(file, doing, async () => {
     const database = openExclusive(file, doing)
     try {
-      requireCurrentSchema(
-        Number(database.prepare('select max(version) as version from migration').get()?.version),
-      )
+      requireCurrentSchema(Number(database.prepare('select max(version) as version from migration').get()?.version))
       const result = await copy(readRows(database), () => putAside(file, previous))
       return { ...result, previous }
     } finally {

@@ -30,8 +30,7 @@ export function requireFile(given: string, use: SchemaUse): void {
     )
   if (size !== null) return
   const folder = dirname(path)
-  if (!existsSync(folder))
-    throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
+  if (!existsSync(folder)) throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
   stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
 }
 
@@ -93,10 +92,7 @@ export type MigrateOptions = {
  * Applies the missing steps as far as `use` allows. Safe with several processes at once. A database that
  * holds apps is first copied to `<path>.schema-<version>`.
  */
-export function migrate(
-  connection: Connection,
-  { path, use, nowMs, steps = ownSteps }: MigrateOptions,
-): void {
+export function migrate(connection: Connection, { path, use, nowMs, steps = ownSteps }: MigrateOptions): void {
   const version = schemaVersion(connection)
   const known = migrationSteps(steps)
   const missing = stepsToApply(known, version, use)
@@ -111,8 +107,7 @@ export function migrate(
   for (const step of missing) {
     connection.transaction(() => {
       if (schemaVersion(connection) >= step.version) return // another process was faster
-      if (step === missing[0] && version > 0 && holdsApps(connection))
-        backUpBeforeMigration(path, version, nowMs)
+      if (step === missing[0] && version > 0 && holdsApps(connection)) backUpBeforeMigration(path, version, nowMs)
       connection.connection.exec(readFileSync(step.file, 'utf8'))
       connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
     })
@@ -130,14 +125,11 @@ const listColumns = (connection: Connection): ReadonlySet<string> => {
   )
 }
 
-const holdsApps = (connection: Connection): boolean =>
-  connection.sql('select 1 from app limit 1').get() !== undefined
+const holdsApps = (connection: Connection): boolean => connection.sql('select 1 from app limit 1').get() !== undefined
 
 /** 0 if there is no schema yet. */
 function schemaVersion(connection: Connection): number {
-  const table = connection
-    .sql("select 1 from sqlite_schema where type = 'table' and name = 'migration'")
-    .get()
+  const table = connection.sql("select 1 from sqlite_schema where type = 'table' and name = 'migration'").get()
   if (table === undefined) return 0
   return Number(connection.sql('select coalesce(max(version), 0) as version from migration').get()?.version)
 }

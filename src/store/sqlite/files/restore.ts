@@ -171,8 +171,7 @@ function replaceDatabase(path: string, replacement: Replacement): Replaced {
     place(path, previous)
     // A damaged database may have left them: SQLite would read them into the restored one.
     rmSync(`${path}-shm`, { force: true })
-    for (const suffix of companions)
-      if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
+    for (const suffix of companions) if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
     syncFolder(path)
     renameSync(part, path)
     return { previous, ...comparison, ...facts }
@@ -182,11 +181,7 @@ function replaceDatabase(path: string, replacement: Replacement): Replaced {
 }
 
 /** Cancels mail if that was asked for, and writes the copy to the disk. */
-function finishCopy({
-  part,
-  cancelQueued,
-  nowMs,
-}: Replacement): Pick<Restored, 'works' | 'waiting' | 'toSend'> {
+function finishCopy({ part, cancelQueued, nowMs }: Replacement): Pick<Restored, 'works' | 'waiting' | 'toSend'> {
   const database = new DatabaseSync(':memory:')
   try {
     attachCopy(database, part)

@@ -20,8 +20,7 @@ test('it holds what a Map would hold, apart from buckets that have refilled', ()
         table.set(bucket, nowUs + lifeUs)
         model.set(bucket, nowUs + lifeUs)
       }
-      for (const [bucket, arrivalUs] of model)
-        if (arrivalUs > nowUs) assert.equal(table.get(bucket), arrivalUs)
+      for (const [bucket, arrivalUs] of model) if (arrivalUs > nowUs) assert.equal(table.get(bucket), arrivalUs)
       assert.equal(table.get(5000), 0)
     }),
     { numRuns: 30 },
@@ -33,11 +32,7 @@ test('it takes buckets up to its bound, and others again once some have refilled
   let size = 0
   while (table.makeRoom(1, 0, slotsMax)) table.set(++size, size <= 500 ? 1_000 : 10_000_000)
   assert.equal(size, slotsMax * 0.75)
-  assert.equal(
-    table.makeRoom(1, 500_000, slotsMax),
-    false,
-    'it looks for refilled buckets once a second at most',
-  )
+  assert.equal(table.makeRoom(1, 500_000, slotsMax), false, 'it looks for refilled buckets once a second at most')
   assert.equal(table.makeRoom(500, 2_000_000, slotsMax), true)
   assert.equal(table.get(500), 0)
   assert.equal(table.get(501), 10_000_000)

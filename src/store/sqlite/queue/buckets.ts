@@ -86,11 +86,8 @@ export class Buckets {
     const hasRoom = this.#arrivals.makeRoom(charged.length, nowUs, this.#slotsMax)
     const journaled = hasRoom ? charged : charged.filter(([bucket]) => this.#arrivals.get(bucket) > 0)
     if (!hasRoom) {
-      const statement = connection.sql(
-        'insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)',
-      )
-      for (const [bucket, arrivalUs] of charged)
-        if (this.#arrivals.get(bucket) === 0) statement.run(bucket, arrivalUs)
+      const statement = connection.sql('insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)')
+      for (const [bucket, arrivalUs] of charged) if (this.#arrivals.get(bucket) === 0) statement.run(bucket, arrivalUs)
     }
     if (journaled.length === 0) return null
     const untilUs = Math.max(...journaled.map(([, arrivalUs]) => arrivalUs))
@@ -107,8 +104,7 @@ export class Buckets {
 }
 
 /** Pairs of 64-bit numbers. */
-const encode = (charged: readonly Charge[]): Uint8Array =>
-  new Uint8Array(new Float64Array(charged.flat()).buffer)
+const encode = (charged: readonly Charge[]): Uint8Array => new Uint8Array(new Float64Array(charged.flat()).buffer)
 
 function decode(bytes: Uint8Array): readonly Charge[] {
   const numbers = new Float64Array(bytes.slice().buffer)

@@ -16,9 +16,10 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Ema
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   if (row.state === 'queued') return 'not_deferred'
-  tx.sql(
-    "update queue set state = 'queued', due_at = ?1, wanted_at = min(wanted_at, ?1) where email_id = ?2",
-  ).run(tx.nowMs, id)
+  tx.sql("update queue set state = 'queued', due_at = ?1, wanted_at = min(wanted_at, ?1) where email_id = ?2").run(
+    tx.nowMs,
+    id,
+  )
   record(tx, emailChanged('email.retry', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }

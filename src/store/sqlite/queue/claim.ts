@@ -66,8 +66,7 @@ export function expire(tx: WriteTransaction): EndedEmail[] {
   return rows.map((row) => finish(tx, row, { state: 'expired', reason: null, record: null }))
 }
 
-const findLeased = (tx: WriteTransaction) =>
-  tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
+const findLeased = (tx: WriteTransaction) => tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
 
 // A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
 const findLapsed = (tx: WriteTransaction) =>
@@ -113,8 +112,7 @@ function queueDeferred(tx: WriteTransaction): void {
 
 /** Seldom so, and cheaper to ask than to change no row in every claim. */
 const waitsForKeys = (tx: WriteTransaction): boolean =>
-  tx.sql(`select 1 from queue where ${queueParts.deferred} and missing_key is not null limit 1`).get() !==
-  undefined
+  tx.sql(`select 1 from queue where ${queueParts.deferred} and missing_key is not null limit 1`).get() !== undefined
 
 /** The oldest one of an active app: the apps that have any, and the first one of each. */
 function findSuspect(tx: WriteTransaction): EmailId | null {
@@ -171,9 +169,7 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
   let wrapped = start === ''
   let from = start
   while (found.length < appsPerClaim) {
-    const row = tx
-      .sql(`select min(app_id) as app_id from queue where ${queueParts.ready} and app_id > ?`)
-      .get(from)
+    const row = tx.sql(`select min(app_id) as app_id from queue where ${queueParts.ready} and app_id > ?`).get(from)
     const next = (row?.app_id ?? null) as AppId | null
     if (next === null && wrapped) break
     if (next === null) {

@@ -52,10 +52,7 @@ export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueR
 type Idempotency = Judged['idempotency']
 type ValidRequest = { app: App; caller: Caller; email: NewEmail; idempotency: Idempotency }
 
-function queueWithinLimits(
-  tx: WriteTransaction,
-  { app, caller, email, idempotency }: ValidRequest,
-): EnqueueResult {
+function queueWithinLimits(tx: WriteTransaction, { app, caller, email, idempotency }: ValidRequest): EnqueueResult {
   if (tx.depth >= tx.writer.queueMax) {
     tx.count(app.id, 'queue_full')
     return { kind: 'queue_full', ...caller }
@@ -89,9 +86,7 @@ function supersede(tx: WriteTransaction, email: NewEmail, names: RecipientNames)
   const name = nameSuperseding(names, email)
   const superseded = recent.find(name).filter((older) => {
     const waiting = tx
-      .sql(
-        "select * from queue where email_id = ? and state <> 'sending' and accepted_at <= ? and expires_at <= ?",
-      )
+      .sql("select * from queue where email_id = ? and state <> 'sending' and accepted_at <= ? and expires_at <= ?")
       .get(older, tx.nowMs - supersededAfterMs, email.expiresAt)
     if (waiting === undefined) return false
     finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
@@ -181,12 +176,7 @@ function readRecipientLimits(app: App, names: RecipientNames): readonly LimitedB
   ]
 }
 
-function refuseLimit(
-  tx: WriteTransaction,
-  caller: Caller,
-  kind: LimitRefusal,
-  limit: LimitHit,
-): EnqueueResult {
+function refuseLimit(tx: WriteTransaction, caller: Caller, kind: LimitRefusal, limit: LimitHit): EnqueueResult {
   tx.count(caller.appId, kind)
   return { kind, limit, ...caller }
 }
@@ -202,9 +192,12 @@ function rememberRequest(
   idempotency: NonNullable<Idempotency>,
   emailId: EmailId,
 ): void {
-  tx.sql(
-    'insert or replace into idempotency (request_key, body_hash, email_id, created_at) values (?, ?, ?, ?)',
-  ).run(requestKey(tx, appId, idempotency), bodyHash(tx, appId, idempotency), emailId, tx.nowMs)
+  tx.sql('insert or replace into idempotency (request_key, body_hash, email_id, created_at) values (?, ?, ?, ?)').run(
+    requestKey(tx, appId, idempotency),
+    bodyHash(tx, appId, idempotency),
+    emailId,
+    tx.nowMs,
+  )
 }
 
 function findReplay(tx: WriteTransaction, caller: Caller, idempotency: Idempotency): EnqueueResult | null {

@@ -27,9 +27,7 @@ export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: Deliv
   const ending = toEnding(outcome)
   const isLeased = "email_id = ? and fence = ? and state = 'sending'"
   const taken =
-    ending.final === null
-      ? `select * from queue where ${isLeased}`
-      : `delete from queue where ${isLeased} returning *`
+    ending.final === null ? `select * from queue where ${isLeased}` : `delete from queue where ${isLeased} returning *`
   const row = tx.sql(taken).get(lease.emailId, lease.fence) as QueueRow | undefined
   if (row === undefined) return false
   const line = attemptRecord(outcome)
@@ -100,9 +98,7 @@ export function appendTrail(trail: string, record: AttemptRecord | null): string
 
 /** The leases that could not be renewed: they are lost. */
 export function renewLeases(tx: WriteTransaction, leases: readonly Lease[]): Lease[] {
-  const statement = tx.sql(
-    "update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'",
-  )
+  const statement = tx.sql("update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'")
   const untilMs = tx.nowMs + leaseMs
   return leases.filter(({ emailId, fence }) => statement.run(untilMs, emailId, fence).changes === 0)
 }

@@ -67,8 +67,7 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
     })
   } catch (error) {
     writer.dataVersion = -1 // the caches may hold changes that were rolled back
-    if (faultKind(error) === 'bug' && calls.length > 1)
-      return calls.flatMap((call) => runGroup(writer, [call]))
+    if (faultKind(error) === 'bug' && calls.length > 1) return calls.flatMap((call) => runGroup(writer, [call]))
     return calls.map(() => faultAnswer(error))
   }
   done.tx.committed() // not within the try: what is committed must not run again

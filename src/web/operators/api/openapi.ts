@@ -137,18 +137,14 @@ function plain(schema: TSchema): unknown {
 function referToNamed(schema: unknown): unknown {
   const whole = JSON.stringify(schema)
   const known = named.find(({ text }) => text === whole)
-  return known === undefined
-    ? openSchema(schema, referToNamed)
-    : { $ref: `#/components/schemas/${known.name}` }
+  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known.name}` }
 }
 
 /** The schema without `additionalProperties: false`, its parts mapped by `map`. */
 function openSchema(schema: unknown, map: (part: unknown) => unknown = openSchema): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map((part) => map(part))
-  const entries = Object.entries(schema).filter(
-    ([name, value]) => name !== 'additionalProperties' || value !== false,
-  )
+  const entries = Object.entries(schema).filter(([name, value]) => name !== 'additionalProperties' || value !== false)
   return Object.fromEntries(entries.map(([name, value]) => [name, map(value)]))
 }
 
@@ -199,10 +195,7 @@ function failures(name: OperationName): Responses {
   const statuses = [...new Set(codes.map((code) => errorStatus[code]))].sort()
   const answers = statuses.map((status) => {
     const names = [...new Set(codes.filter((code) => errorStatus[code] === status))]
-    return [
-      status,
-      { description: names.join(', '), content: json({ $ref: '#/components/schemas/Error' }) },
-    ] as const
+    return [status, { description: names.join(', '), content: json({ $ref: '#/components/schemas/Error' }) }] as const
   })
   return Object.fromEntries(answers)
 }

@@ -25,8 +25,7 @@ export function readInput(operation: AnyOperation, request: FastifyRequest): Res
   })
 }
 
-const invalidHeader = (field: string, message: string) =>
-  invalid([{ field, code: 'malformed_value', message }])
+const invalidHeader = (field: string, message: string) => invalid([{ field, code: 'malformed_value', message }])
 
 function readVersion(header: string | undefined): number | undefined | 'malformed' {
   if (header === undefined) return undefined
@@ -42,8 +41,7 @@ function readQuery({ properties }: TObject, query: Record<string, unknown>): Rec
   const types = properties as Readonly<Record<string, { readonly type?: string }>>
   const read = ([name, value]: [string, unknown]): [string, unknown] => {
     const type = Object.hasOwn(types, name) ? types[name]?.type : undefined
-    if (type === 'integer' && typeof value === 'string' && /^\d{1,15}$/.test(value))
-      return [name, Number(value)]
+    if (type === 'integer' && typeof value === 'string' && /^\d{1,15}$/.test(value)) return [name, Number(value)]
     if (type === 'boolean' && (value === 'true' || value === 'false')) return [name, value === 'true']
     return [name, value]
   }
@@ -65,8 +63,7 @@ function readBody(operation: AnyOperation, { body, headers }: FastifyRequest): R
   const types = bodyTypes(operation)
   if (!types.includes(type.trim().toLowerCase()))
     return refused('not_json', `Send the header Content-Type: ${types.join(' or ')}.`)
-  if (headers['content-encoding'] !== undefined)
-    return refused('not_json', 'Send the body without Content-Encoding.')
+  if (headers['content-encoding'] !== undefined) return refused('not_json', 'Send the body without Content-Encoding.')
   try {
     return done(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {

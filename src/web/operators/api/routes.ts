@@ -28,9 +28,7 @@ export function addManagementApi(listener: FastifyInstance, deps: ManagementApiD
     })
   }
   const document = Buffer.from(JSON.stringify(newDocument(deps.management.version)))
-  listener.get('/v1/openapi.json', (_request, reply) =>
-    reply.header('content-type', 'application/json').send(document),
-  )
+  listener.get('/v1/openapi.json', (_request, reply) => reply.header('content-type', 'application/json').send(document))
 }
 
 type OperationRequest = {
@@ -62,8 +60,7 @@ async function answer(
   emit({ ...event, actor, status, code: result.ok ? null : result.error.code })
   reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
   if (!result.ok) return sendOperationError(reply, status, result.error)
-  if (findOperation(name).versioned)
-    reply.header('etag', `"${(result.value as { version: number }).version}"`)
+  if (findOperation(name).versioned) reply.header('etag', `"${(result.value as { version: number }).version}"`)
   return sendJson(reply, status, JSON.stringify(result.value))
 }
 

@@ -55,9 +55,7 @@ test('the minutes of an outage are shaded: its first, its last, and those until 
 test('half of the times stand in front of 95 %, from the same line, below a scale that fits the larger', () => {
   const item = { ...counts, at: at('12:59:00'), p50Ms: 100, p95Ms: 400 }
   const page = activityCharts(activity([item]), hour, { now, nodes: [] }).text
-  const drawn = [
-    ...page.matchAll(/class="(c-most|c-time)" x="590" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"/g),
-  ]
+  const drawn = [...page.matchAll(/class="(c-most|c-time)" x="590" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"/g)]
   assert.deepEqual(
     drawn.map(([, name, y, height]) => [name, Number(y), Number(height)]),
     [
@@ -87,9 +85,7 @@ test('what happened in one minute is stacked: each part stands on the one before
   const items = [{ ...counts, at: at('12:30:00'), delivered: 3, expired: 1 }]
   const { text } = emailsChart(activity(items), hour, { now, nodes: [] })
   const bars = [
-    ...text.matchAll(
-      /<rect class="(?!outage)[^"]*" x="[^"]*" y="([\d.]+)" width="[^"]*" height="([\d.]+)"><title>/g,
-    ),
+    ...text.matchAll(/<rect class="(?!outage)[^"]*" x="[^"]*" y="([\d.]+)" width="[^"]*" height="([\d.]+)"><title>/g),
   ]
   const parts = bars.map(([, y, height]) => ({ y: Number(y), height: Number(height) }))
   assert.equal(parts.length, 2)
@@ -102,9 +98,9 @@ test('a scale is labelled in whole numbers: one that ends at 1 has no half', () 
   const ticks = (delivered: number) => {
     const items = [{ ...counts, at: at('12:30:00'), delivered }]
     const { text } = emailsChart(activity(items), hour, { now, nodes: [] })
-    return [
-      ...(/<div class="ticks"[^>]*>(.*?)<\/div>/.exec(text)?.[1] ?? '').matchAll(/<span>([^<]*)</g),
-    ].map(([, label]) => label)
+    return [...(/<div class="ticks"[^>]*>(.*?)<\/div>/.exec(text)?.[1] ?? '').matchAll(/<span>([^<]*)</g)].map(
+      ([, label]) => label,
+    )
   }
   assert.deepEqual(
     [ticks(1), ticks(2)],

@@ -78,9 +78,7 @@ type Setting = { readonly now: number; readonly nodes: readonly NodeResource[] }
 const findOutages = ({ nodes, now }: Setting): Outage[] =>
   nodes.flatMap(({ alive, relays, seenAt }) =>
     relays.flatMap(({ available, lastOutage, since }) => [
-      ...(lastOutage === null
-        ? []
-        : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
+      ...(lastOutage === null ? [] : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
       ...(available ? [] : [{ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) }]),
     ]),
   )
@@ -88,15 +86,11 @@ const findOutages = ({ nodes, now }: Setting): Outage[] =>
 export function emailsChart(activity: Activity, range: Range, setting: Setting): Html {
   const { columns, starts, stepMs, values } = steps(activity, range, setting.now)
   const outages = findOutages(setting)
-  const isDuring = (start: number) =>
-    outages.some(({ from, until }) => from < start + stepMs && until >= start)
+  const isDuring = (start: number) => outages.some(({ from, until }) => from < start + stepMs && until >= start)
   const down = starts.flatMap((start, at) => (isDuring(start) ? [at] : []))
   const title = `Outcomes by ${range.step} (UTC)`
   const shaded = { name: 'relay down', columns: down }
-  return section(
-    title,
-    columnChart({ title, columns, series: endSeries(values), format: formatCount, shaded }),
-  )
+  return section(title, columnChart({ title, columns, series: endSeries(values), format: formatCount, shaded }))
 }
 
 /** By the time of the report; nothing without one in the range. */

@@ -20,8 +20,7 @@ const systems = [
 ] as const
 
 export function nameBrowser(agent: string): string {
-  const find = (names: readonly (readonly [string, string])[]) =>
-    names.find(([part]) => agent.includes(part))?.[1]
+  const find = (names: readonly (readonly [string, string])[]) => names.find(([part]) => agent.includes(part))?.[1]
   const [browser, system] = [find(browsers), find(systems)]
   if (browser === undefined) return agent.slice(0, 40) || 'unknown'
   return system === undefined ? browser : `${browser} on ${system}`

@@ -55,8 +55,7 @@ export function columnChart(chart: Chart): Html {
   const width = columns.length * columnWidth
   const bars = columns.map((label, at) => renderStack(chart, { at, label, top }))
   const lines = [0.5, 50, 99.5].map(
-    (y) =>
-      html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}" vector-effect="non-scaling-stroke"/>`,
+    (y) => html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}" vector-effect="non-scaling-stroke"/>`,
   )
   const every = Math.ceil(columns.length / labelsMax)
   const names = columns.filter((_, at) => at % every === 0).map((label) => html`<span>${label}</span>`)

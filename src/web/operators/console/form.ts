@@ -40,10 +40,7 @@ export type Form<Name extends string> = {
 }
 
 /** @param id is part of the ids of the fields, so that a page can have several forms */
-export function newForm<Name extends string>(
-  id: string,
-  fields: Readonly<Record<Name, FormField>>,
-): Form<Name> {
+export function newForm<Name extends string>(id: string, fields: Readonly<Record<Name, FormField>>): Form<Name> {
   const names = Object.keys(fields) as Name[]
   return {
     id,
@@ -93,9 +90,7 @@ function renderProblem<Name extends string>(
   const isOwn = code !== 'invalid_request' && !faults.some((fault) => fault.message === message)
   const text = isOwn || faults.length === 0 ? message : 'Nothing was changed. Correct this:'
   const lines = faults.map(({ name, message: why }) =>
-    name === null
-      ? html`<li>${why}</li>`
-      : html`<li><a href="#${id}-${name}">${fields[name].label}</a>: ${why}</li>`,
+    name === null ? html`<li>${why}</li>` : html`<li><a href="#${id}-${name}">${fields[name].label}</a>: ${why}</li>`,
   )
   return problemBox(text, lines, code)
 }

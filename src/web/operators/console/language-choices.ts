@@ -7,5 +7,4 @@ export const languageChoices = languageTags.map((tag) => [tag, nameLanguage(tag)
 export const languageOrApp = [['', "the app's language"], ...languageChoices] as const
 
 /** The tag that a form chose; undefined for the app's language. */
-export const readLanguage = (text: string | null): string | undefined =>
-  languageTags.find((tag) => tag === text)
+export const readLanguage = (text: string | null): string | undefined => languageTags.find((tag) => tag === text)

@@ -73,11 +73,8 @@ const newAccountMenu = ({ person }: PageParts): Html =>
 
 const newFooter = ({ version }: Shell, { live, person }: PageParts): Html => {
   const mode =
-    person === null
-      ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>`
-      : none
-  const state =
-    live === undefined ? none : html`<span id="live" class="live" role="status" hidden>Live</span>`
+    person === null ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>` : none
+  const state = live === undefined ? none : html`<span id="live" class="live" role="status" hidden>Live</span>`
   return html`<footer>${mode}${state}<span class="end"><button class="plain" id="shortcuts" hidden>Keyboard shortcuts (?)</button>
 <span>Postern ${version}</span></span></footer>`
 }

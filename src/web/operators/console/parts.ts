@@ -63,9 +63,7 @@ const tones: Readonly<Record<EmailState, Tone>> = {
 export const renderLost = (lost: number, ended: number): Html => {
   if (lost === 0) return html`0`
   const text = `${formatCount(lost)} (${share(lost, ended)})`
-  return lost >= failedAloneMin && lost > failedShare * ended
-    ? html`<b class="bad">${text}</b>`
-    : html`${text}`
+  return lost >= failedAloneMin && lost > failedShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
 }
 
 /** How many requests were refused: a large share stands out. */
@@ -147,10 +145,7 @@ export const facts = (entries: readonly (readonly [name: string, value: Cell | n
 export const button = (
   action: string,
   label: string,
-  {
-    fields = {},
-    kind = '',
-  }: { fields?: Readonly<Record<string, string>>; kind?: 'main' | 'danger' | '' } = {},
+  { fields = {}, kind = '' }: { fields?: Readonly<Record<string, string>>; kind?: 'main' | 'danger' | '' } = {},
 ): Html =>
   html`<form method="post" action="${action}">${hiddenFields(fields)}<button class="${kind}">${label}</button></form>`
 

@@ -17,8 +17,7 @@ const titles: Readonly<Record<RefusalCode, string>> = {
   queue_unavailable: 'Queue unavailable',
 }
 
-export const nameRefusal = (code: string): string =>
-  Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code
+export const nameRefusal = (code: string): string => (Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code)
 
 /** Issues of which an operator can do something; others are said by their field and code. */
 const issueTexts: Readonly<Record<string, string>> = {
@@ -31,9 +30,7 @@ const issueTexts: Readonly<Record<string, string>> = {
 
 /** @param issue a field and a code, such as `to forbidden_character` */
 export const describeIssue = (issue: string): string =>
-  Object.hasOwn(issueTexts, issue)
-    ? (issueTexts[issue] ?? issue)
-    : issue.replace(' ', ': ').replaceAll('_', ' ')
+  Object.hasOwn(issueTexts, issue) ? (issueTexts[issue] ?? issue) : issue.replace(' ', ': ').replaceAll('_', ' ')
 
 /** The words, and the code below them. */
 export function renderRefusalName(code: string): Html {

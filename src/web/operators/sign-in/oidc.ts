@@ -17,14 +17,7 @@ import { html } from '../../../templates/html.ts'
 import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
 import { readCookie, setCookie } from '../session.ts'
-import {
-  beginSession,
-  newSessionFor,
-  type OnRequest,
-  ownOrigin,
-  type SessionDeps,
-  safePath,
-} from './begin-session.ts'
+import { beginSession, newSessionFor, type OnRequest, ownOrigin, type SessionDeps, safePath } from './begin-session.ts'
 
 /**
  * The permission of the members of a group. `app`: the slug of the only app, or null for the whole service.
@@ -47,8 +40,7 @@ export type OidcSignIn = {
 }
 
 /** Over https the name keeps other hosts of the domain from planting a flow of theirs. */
-const nameCookie = (origin: string): string =>
-  origin.startsWith('https:') ? '__Host-postern-oidc' : 'postern-oidc'
+const nameCookie = (origin: string): string => (origin.startsWith('https:') ? '__Host-postern-oidc' : 'postern-oidc')
 const flowSeconds = 600
 /** OpenID Connect Core 1.0 section 2: at most 255 ASCII characters. */
 const subjectMax = 255
@@ -74,9 +66,7 @@ export function newOidcSignIn(settings: OidcSettings): OidcSignIn {
     add: (pages, deps, limited) => {
       const options = { onRequest: limited, exposeHeadRoute: false } // a HEAD would begin or end a sign-in
       pages.get('/sign-in/oidc', options, (request, reply) => leave(deps, discover, { request, reply }))
-      pages.get(callback, options, (request, reply) =>
-        comeBack(deps, { settings, discover }, { request, reply }),
-      )
+      pages.get(callback, options, (request, reply) => comeBack(deps, { settings, discover }, { request, reply }))
     },
   }
 }
@@ -135,11 +125,7 @@ async function comeBack(
   const flow = readFlow(request, origin)
   setCookie(reply, origin, { name: nameCookie(origin), value: '', maxAgeS: 0 })
   if (flow === null)
-    return refuse(
-      deps,
-      exchange,
-      'This sign-in took too long or was started in another browser. Start again.',
-    )
+    return refuse(deps, exchange, 'This sign-in took too long or was started in another browser. Start again.')
   // A provider might not use its codes up.
   const used = hash('sha256', `oidc ${flow.state}`, 'base64url')
   if (!(await deps.store.keepNonce(used, deps.store.now() + flowSeconds * 1000)))
@@ -147,8 +133,7 @@ async function comeBack(
   const provider = await discover().catch(() => null)
   if (provider === null) return refuse(deps, exchange, noAnswer)
   const claims = await readClaims(provider, new URL(request.url, origin), flow)
-  if (claims === null)
-    return refuse(deps, exchange, "The OpenID provider's answer could not be verified. Start again.")
+  if (claims === null) return refuse(deps, exchange, "The OpenID provider's answer could not be verified. Start again.")
   const groups = readGroups(claims[settings.claim])
   const permission = await findPermission(deps.store, settings.groups, groups)
   if (permission === null)
@@ -171,9 +156,7 @@ async function comeBack(
 
 function readFlow(request: FastifyRequest, origin: string): Flow | null {
   try {
-    const flow = JSON.parse(
-      Buffer.from(readCookie(request, nameCookie(origin)) ?? '', 'base64url').toString('utf8'),
-    )
+    const flow = JSON.parse(Buffer.from(readCookie(request, nameCookie(origin)) ?? '', 'base64url').toString('utf8'))
     const texts = [flow.state, flow.nonce, flow.verifier, flow.to]
     return texts.every((text) => typeof text === 'string' && text !== '') ? flow : null
   } catch {
@@ -228,8 +211,7 @@ const groupsMax = 1000
 /** A name for lists and the audit; it decides nothing. */
 function chooseName(claims: Claims): string {
   const given = [claims.preferred_username, claims.name, claims.email, claims.sub]
-  const name =
-    given.find((text): text is string => typeof text === 'string' && text.trim() !== '') ?? 'person'
+  const name = given.find((text): text is string => typeof text === 'string' && text.trim() !== '') ?? 'person'
   const clean = cleanLine(name.trim().slice(0, nameMax), nameMax).trim()
   if (clean === '') return 'person'
   return isReservedName(clean) ? `person ${clean}` : clean

@@ -13,14 +13,7 @@ import { isFreshSignIn } from '../../../domain/operator/sign-in.ts'
 import type { Access } from '../../../management/operation/access.ts'
 import type { PasskeyRecord, SessionRecord } from '../../../store/people-store.ts'
 import { sendError, sendJson } from '../../http/listener.ts'
-import {
-  beginSession,
-  newSessionFor,
-  type OnRequest,
-  ownOrigin,
-  type SessionDeps,
-  safePath,
-} from './begin-session.ts'
+import { beginSession, newSessionFor, type OnRequest, ownOrigin, type SessionDeps, safePath } from './begin-session.ts'
 
 const load = () => import('@simplewebauthn/server')
 
@@ -30,8 +23,7 @@ const challengeMs = 300_000
 const nameMax = 60
 
 /** A challenge of one ceremony answers no other; that of a new passkey belongs to the session that asked. */
-const digest = (ceremony: string, challenge: string): string =>
-  hash('sha256', `${ceremony} ${challenge}`, 'base64url')
+const digest = (ceremony: string, challenge: string): string => hash('sha256', `${ceremony} ${challenge}`, 'base64url')
 
 const signingIn = 'sign-in'
 
@@ -192,8 +184,7 @@ async function addPasskey(
     .slice(0, nameMax)
   if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
   const credential = sent?.response && (await verifyCredential(deps, { request, session }, sent.response))
-  if (credential == null)
-    return refused(reply, "The authenticator's answer could not be verified or came too late.")
+  if (credential == null) return refused(reply, "The authenticator's answer could not be verified or came too late.")
   if (!(await deps.store.addPasskey({ ...credential, name, person: session.person.id }, access.actor)))
     return refused(
       reply,
@@ -208,9 +199,7 @@ async function addPasskey(
  */
 async function isWithoutCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')
-  const attestation = decodeAttestationObject(
-    new Uint8Array(Buffer.from(response.attestationObject, 'base64url')),
-  )
+  const attestation = decodeAttestationObject(new Uint8Array(Buffer.from(response.attestationObject, 'base64url')))
   const format = attestation.get('fmt')
   return format === 'none' || (format === 'packed' && attestation.get('attStmt').get('x5c') === undefined)
 }

@@ -16,14 +16,7 @@ import { sendPage } from '../console/respond.ts'
 import { readForm } from '../console/visit.ts'
 import { newClientRates } from '../rates.ts'
 import { clearSessionCookie } from '../session.ts'
-import {
-  beginSession,
-  newSessionFor,
-  type OnRequest,
-  ownOrigin,
-  type SessionDeps,
-  safePath,
-} from './begin-session.ts'
+import { beginSession, newSessionFor, type OnRequest, ownOrigin, type SessionDeps, safePath } from './begin-session.ts'
 import type { OidcSignIn } from './oidc.ts'
 import { addPasskeySignIn } from './passkey.ts'
 

@@ -92,9 +92,7 @@ const listLive =
     )
 
 function reducePeople({ database }: Databases): Carried {
-  const update = database.prepare(
-    'update copy.person set role = ?, apps = ?, disabled_at = ? where person_id = ?',
-  )
+  const update = database.prepare('update copy.person set role = ?, apps = ?, disabled_at = ? where person_id = ?')
   const changed = readRows(
     database,
     `select c.person_id, c.name, c.role, c.apps, c.disabled_at,

@@ -45,8 +45,7 @@ function carrySuppressions(databases: Databases): Carried {
   return { carried: { added, renewed: replaced, removed } }
 }
 
-const lastTime = (row: string): string =>
-  `coalesce(json_extract(${row}.trail, '$[#-1].at'), ${row}.accepted_at)`
+const lastTime = (row: string): string => `coalesce(json_extract(${row}.trail, '$[#-1].at'), ${row}.accepted_at)`
 
 /**
  * Emails that have ended since leave the queue, and their records come instead; records are added, and those
@@ -58,10 +57,7 @@ function carryEmails(databases: Databases): Carried {
     ...{ table: 'history', key: 'email_id', where: 'app_id in (select app_id from copy.app)' },
     isNewer: `excluded.trail <> known.trail and ${lastTime('excluded')} > ${lastTime('known')}`,
   })
-  const ended = change(
-    database,
-    'delete from copy.queue where email_id in (select email_id from main.history)',
-  )
+  const ended = change(database, 'delete from copy.queue where email_id in (select email_id from main.history)')
   const attempted = change(
     database,
     `update copy.queue as c set state = m.state, attempts = m.attempts, lost_leases = m.lost_leases, fence = m.fence,

@@ -420,10 +420,7 @@ function press(selector) {
 
 const help = () => [
   ['/', 'search'],
-  ...all('a[data-go]', HTMLAnchorElement).map((link) => [
-    `g ${link.dataset.go}`,
-    `go to ${link.textContent}`,
-  ]),
+  ...all('a[data-go]', HTMLAnchorElement).map((link) => [`g ${link.dataset.go}`, `go to ${link.textContent}`]),
   ['j, k', 'next and previous row'],
   ['r', 'retry the email, or the deferred emails'],
   ['c', 'copy the id'],

@@ -1,10 +1,6 @@
 /** The inbox as JSON, for tests of apps that send to it: a list, one email, and a wait for one. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import {
-  type CapturedEmail,
-  type CaptureRelay,
-  capturedMax,
-} from '../../../../delivery/relay/capture-relay.ts'
+import { type CapturedEmail, type CaptureRelay, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
 import { describeDuration } from '../../../../domain/duration.ts'
 import { emailTypes } from '../../../../domain/request/email-kinds.ts'
 import { sendError, sendJson } from '../../../http/listener.ts'
@@ -35,11 +31,7 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
     if (limit === null || !Number.isInteger(limit) || limit < 1)
       return answerFault(reply, `limit is a whole number from 1 to ${capturedMax}.`)
     reply.header('inbox-cursor', String(captured.seq))
-    return sendJson(
-      reply,
-      200,
-      JSON.stringify(captured.list().filter(filter).slice(0, limit).map(presentSummary)),
-    )
+    return sendJson(reply, 200, JSON.stringify(captured.list().filter(filter).slice(0, limit).map(presentSummary)))
   })
   pages.get('/api/inbox/latest', (request: InboxRequest, reply) => {
     const filter = readFilter(request.query)
@@ -97,8 +89,7 @@ function readFilter(query: Query): Filter | string {
   if (type !== undefined && !emailTypes.some((known) => known === type))
     return `type is one of ${emailTypes.join(', ')}.`
   const isLater = after === undefined ? () => true : readAfter(after)
-  if (isLater === null)
-    return 'after is the header Inbox-Cursor of an answer, the seq of an email, or an ISO time.'
+  if (isLater === null) return 'after is the header Inbox-Cursor of an answer, the seq of an email, or an ISO time.'
   const same = (one: string, other: string | undefined) =>
     other === undefined || one.toLowerCase() === other.toLowerCase()
   return (email) =>

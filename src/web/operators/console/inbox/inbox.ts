@@ -57,7 +57,6 @@ function addPages(pages: FastifyInstance, { captured, hints }: InboxDeps, pageDe
 async function sendExamples({ get }: Visit): Promise<PageAnswer> {
   const { slugs } = await get('app.names', {})
   const params = { app: Object.values(slugs)[0] ?? '' }
-  for (const [type] of emailTypeNames)
-    await get('app.test_email', { params, body: { to: 'you@example.com', type } })
+  for (const [type] of emailTypeNames) await get('app.test_email', { params, body: { to: 'you@example.com', type } })
   return { redirect: '/inbox' }
 }

@@ -4,18 +4,7 @@ import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'
-import {
-  age,
-  button,
-  confirmation,
-  copied,
-  copyButton,
-  facts,
-  linkButton,
-  region,
-  tabs,
-  time,
-} from '../parts.ts'
+import { age, button, confirmation, copied, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
 import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderChecks } from './checks.ts'
@@ -96,9 +85,7 @@ async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: st
 `,
   )
   const shownRefusals =
-    refused.length === 0
-      ? none
-      : html`<h2 class="soft">Refused requests</h2><ul class="inbox">${refused}</ul>`
+    refused.length === 0 ? none : html`<h2 class="soft">Refused requests</h2><ul class="inbox">${refused}</ul>`
   const shown =
     found.length > 0
       ? html`<ul class="inbox">${rows}</ul>`
@@ -122,9 +109,7 @@ async function readRefusals(get: Visit['get']) {
 function renderEmpty({ curl, emails }: Mailbox): Html {
   const send = html`<form method="post" action="/inbox/examples"><button class="${emails.length === 0 ? 'main' : ''}">Send one of each kind</button></form>`
   const line =
-    curl === null
-      ? none
-      : html`<p>Or send one yourself:</p><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}`
+    curl === null ? none : html`<p>Or send one yourself:</p><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}`
   return emails.length === 0
     ? html`<div class="card"><h2>No email yet</h2><p>Emails appear here as soon as they are captured.</p>${send}${line}</div>`
     : html`<div class="card"><p class="soft">Choose an email to read it.</p>${send}</div>`

@@ -1,8 +1,7 @@
 /** Captured emails as JSON, for the inbox's API and for tests of apps that send through dev mode. */
 import type { CapturedEmail } from '../../../../delivery/relay/capture-relay.ts'
 
-export const formatSender = ({ from }: Pick<CapturedEmail, 'from'>): string =>
-  `${from.name} <${from.address}>`
+export const formatSender = ({ from }: Pick<CapturedEmail, 'from'>): string => `${from.name} <${from.address}>`
 
 export const presentSummary = ({ id, seq, app, slug, type, to, subject, receivedAt }: CapturedEmail) => ({
   id,

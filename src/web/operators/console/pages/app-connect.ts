@@ -129,9 +129,7 @@ function renderSecrets(secrets: readonly Secret[], { now }: Visit): Html {
     .toReversed()
     .map(({ createdAt, createdBy, expiresAt, id, lastUsedAt }) => [
       shortId(id),
-      expiresAt === null
-        ? mark('quiet', 'active')
-        : html`${mark('wait', 'replaced')} until ${time(expiresAt)}`,
+      expiresAt === null ? mark('quiet', 'active') : html`${mark('wait', 'replaced')} until ${time(expiresAt)}`,
       html`${age(createdAt, now)} <span class="soft">by ${createdBy}</span>`,
       age(lastUsedAt, now),
     ])
@@ -199,11 +197,7 @@ function nameFields(error: OperationError, name: HookSystemName): OperationError
 function renderCheck(items: Answer<'hook.check'>['items']): Html {
   const rows = items.map(({ code, hosted, issues, message, purpose, refusal, result, type }) => [
     html`<code>${message ?? ''}</code>`,
-    result === 'sent'
-      ? mark('quiet', 'sent')
-      : result === 'refused'
-        ? mark('bad', 'refused')
-        : mark('off', 'notice'),
+    result === 'sent' ? mark('quiet', 'sent') : result === 'refused' ? mark('bad', 'refused') : mark('off', 'notice'),
     refusal === null
       ? html`${type === null ? 'answered, and not sent' : nameEmailType(type)}${purpose === null ? none : html`, ${purpose.replace('_', ' ')}`}${type === null ? none : hosted ? ', by a hosted link' : ', to a page of the app'}${code ? ', with a code' : ''}`
       : html`${issues.length === 0 ? refusal.message : issues.map((issue) => html`${issue.message} `)}`,

@@ -19,14 +19,9 @@ type DomainPageState = {
   readonly checked?: Checked
 }
 
-export const showDomain = async (visit: Visit): Promise<PageAnswer> =>
-  domainPage(visit, await findApp(visit), {})
+export const showDomain = async (visit: Visit): Promise<PageAnswer> => domainPage(visit, await findApp(visit), {})
 
-async function domainPage(
-  visit: Visit,
-  app: AppResource,
-  { checked, error }: DomainPageState,
-): Promise<PageAnswer> {
+async function domainPage(visit: Visit, app: AppResource, { checked, error }: DomainPageState): Promise<PageAnswer> {
   const shown = await visit.get('domain.show', { params: { app: app.slug } })
   const check = visit.may('operator')
     ? button(`/apps/${app.slug}/domain/check#check`, 'Check now', { kind: 'main' })
@@ -97,8 +92,7 @@ const next = {
 
 function renderKeys(app: AppResource, { apps, domain, keys }: Shown, visit: Visit): Html {
   const others = apps.filter((slug) => slug !== app.slug)
-  const shared =
-    others.length === 0 ? '' : ` ${others.join(', ')} ${others.length === 1 ? 'shares' : 'share'} them.`
+  const shared = others.length === 0 ? '' : ` ${others.join(', ')} ${others.length === 1 ? 'shares' : 'share'} them.`
   const mayChange = maySign(visit)
   const rows = keys.map((key) => [
     html`<b>${key.selector}</b><br><span class="soft">${key.algorithm}</span>`,
@@ -132,8 +126,7 @@ function confirmRemoval({ slug }: AppResource, { domain, keys }: Shown, visit: V
   const key = keys.find(({ selector }) => selector === visit.query.get('remove'))
   if (key === undefined || !maySign(visit)) return none
   const { selector, state } = key
-  const effect =
-    state === 'active' ? ` It signs the mail from ${domain}, which is then not signed by it.` : ''
+  const effect = state === 'active' ? ` It signs the mail from ${domain}, which is then not signed by it.` : ''
   const form = button(`/apps/${slug}/domain/keys/${selector}/remove`, 'Remove the key', { kind: 'danger' })
   return confirmation(`Remove the key ${selector}?${effect}`, form, `/apps/${slug}/domain`)
 }

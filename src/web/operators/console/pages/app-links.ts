@@ -85,9 +85,7 @@ function withoutToken(link: string): string {
   const [path = '', query] = link.split(/[?#]/, 2)
   if (query === undefined) return link
   // A text without a value may be the token itself.
-  const names = query
-    .split('&')
-    .map((text) => (text.includes('=') ? text.slice(0, text.indexOf('=')) : 'token'))
+  const names = query.split('&').map((text) => (text.includes('=') ? text.slice(0, text.indexOf('=')) : 'token'))
   return `${path}?${names.map((name) => `${name}=any`).join('&')}`
 }
 
@@ -146,12 +144,7 @@ function renderEntries(
   const rows = app[kind].map((entry) => [
     html`<code>${entry}</code>`,
     ...(mayChange
-      ? [
-          linkButton(
-            `/apps/${app.slug}/links?${new URLSearchParams({ kind, remove: entry })}#confirm`,
-            'Remove…',
-          ),
-        ]
+      ? [linkButton(`/apps/${app.slug}/links?${new URLSearchParams({ kind, remove: entry })}#confirm`, 'Remove…')]
       : []),
   ])
   return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })

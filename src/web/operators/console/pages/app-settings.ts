@@ -9,15 +9,7 @@ import { type Fields, newForm, problem, readTexts } from '../form.ts'
 import { button, confirmation, copied, facts, hiddenFields, linkButton, section, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import {
-  readSettings,
-  readWhole,
-  saveApp,
-  settingFields,
-  showAgain,
-  toSettingsPatch,
-  versionField,
-} from './change.ts'
+import { readSettings, readWhole, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
 
 const paths = {
   name: 'name',
@@ -52,8 +44,7 @@ type SettingsPageState = {
   readonly notDeleted?: OperationError
 }
 
-export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
-  settingsPage(visit, await findApp(visit), {})
+export const showSettings = async (visit: Visit): Promise<PageAnswer> => settingsPage(visit, await findApp(visit), {})
 
 async function settingsPage(
   visit: Visit,
@@ -95,8 +86,7 @@ const countToday = (days: readonly UsageResource[], now: number): number =>
 
 /** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */
 async function checkDaily(visit: Visit, app: AppResource, daily: number): Promise<OperationError | null> {
-  if (daily < 1 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily)
-    return null
+  if (daily < 1 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily) return null
   const { items } = await visit.get('app.usage', { params: { app: app.slug } })
   const today = countToday(items, visit.now)
   if (daily > today) return null
@@ -143,18 +133,13 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const { fields } = showAgain(readSettings(app, paths), form, null)
   const body = toSettingsPatch(fields, paths)
   const unusual = await checkDaily(visit, app, readWhole(fields.daily ?? ''))
-  const error =
-    (unusual && (await findFaults(visit, app, body))) ?? unusual ?? (await saveApp(visit, app, body))
+  const error = (unusual && (await findFaults(visit, app, body))) ?? unusual ?? (await saveApp(visit, app, body))
   if (error !== null) return settingsPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
 }
 
 /** The faults of settings without saving them: they come before a question. */
-async function findFaults(
-  { call }: Visit,
-  { slug }: AppResource,
-  settings: object,
-): Promise<OperationError | null> {
+async function findFaults({ call }: Visit, { slug }: AppResource, settings: object): Promise<OperationError | null> {
   const checked = await call('app.preview', { params: { app: slug }, body: { type: 'magic_link', settings } })
   if (checked.ok) return null
   const issues = (checked.error.issues ?? []).map((issue) => ({
@@ -187,11 +172,7 @@ ${linkButton(`${path}?confirm=delete#confirm`, 'Delete…')}`,
 ${isServiceAdmin && status !== 'suspended' ? suspend : none}${isServiceAdmin && status !== 'active' ? remove : none}`
 }
 
-function renderConfirmation(
-  { slug, status }: AppResource,
-  visit: Visit,
-  notDeleted: OperationError | null,
-): Html {
+function renderConfirmation({ slug, status }: AppResource, visit: Visit, notDeleted: OperationError | null): Html {
   const { may, query, seesAll } = visit
   const path = `/apps/${slug}/settings`
   const asked = query.get('confirm')
@@ -232,9 +213,7 @@ export async function setStatus(visit: Visit): Promise<PageAnswer> {
 export async function deleteApp(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   if (visit.form.get('slug')?.trim() !== app.slug) {
-    const issues = [
-      { field: 'slug', code: 'not_confirmed', message: `Type ${app.slug}. The app was not deleted.` },
-    ]
+    const issues = [{ field: 'slug', code: 'not_confirmed', message: `Type ${app.slug}. The app was not deleted.` }]
     const notDeleted = { code: 'invalid_request', message: 'The app was not deleted.', issues } as const
     return settingsPage(visit, app, { notDeleted })
   }

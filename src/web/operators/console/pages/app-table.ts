@@ -7,10 +7,7 @@ import { type Condition, countWaiting, renderStatus } from './problems.ts'
 
 type Usage = Answer<'usage.list'>['items'][number]
 
-export function renderAppTable(
-  { items }: Answer<'usage.list'>,
-  { attention, queue }: Answer<'status.show'>,
-): Html {
+export function renderAppTable({ items }: Answer<'usage.list'>, { attention, queue }: Answer<'status.show'>): Html {
   const rows = sortApps(items, attention).map((app) => {
     const { slug, name, status, accepted, delivered, failed, expired, bounced, refused, dailyLimit } = app
     const lost = failed + expired
@@ -28,16 +25,7 @@ export function renderAppTable(
       html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
     ]
   })
-  const heads = [
-    'App',
-    'Status',
-    'Waiting',
-    'Delivered',
-    'Failed or expired',
-    'Bounced',
-    'Refused',
-    'Daily limit',
-  ]
+  const heads = ['App', 'Status', 'Waiting', 'Delivered', 'Failed or expired', 'Bounced', 'Refused', 'Daily limit']
   const empty = 'No apps yet. An app is one product that sends sign-in mail.'
   return table('Apps', heads, rows, { numbers: [2, 3, 4, 5, 6], empty })
 }

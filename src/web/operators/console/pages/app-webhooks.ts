@@ -25,8 +25,7 @@ const addressForm = newForm('webhook', {
   },
 })
 
-export const showWebhooks = async (visit: Visit): Promise<PageAnswer> =>
-  webhooksPage(visit, await findApp(visit), {})
+export const showWebhooks = async (visit: Visit): Promise<PageAnswer> => webhooksPage(visit, await findApp(visit), {})
 
 async function webhooksPage(
   visit: Visit,
@@ -74,20 +73,14 @@ function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }:
 const marks = { waiting: 'wait', sent: 'quiet', given_up: 'bad' } as const
 const states = { waiting: 'waiting', sent: 'sent', given_up: 'given up' } as const
 
-function renderMessages(
-  { slug }: AppResource,
-  { failingSince, hasSecret, items, url }: Listed,
-  visit: Visit,
-): Html {
+function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items, url }: Listed, visit: Visit): Html {
   const { may, now } = visit
   const failing =
     failingSince === null
       ? none
       : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}.</p>`
   const test =
-    url === null || !hasSecret || !may('operator')
-      ? none
-      : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
+    url === null || !hasSecret || !may('operator') ? none : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
   const rows = items.map(({ at, email, event, nextTryAt, result, state, tries }) => [
     html`<b>${event}</b><br>${age(at, now)}`,
     email === null ? html`–` : html`<a href="/emails/${email}">${shorten(email)}</a>`,

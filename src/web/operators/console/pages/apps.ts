@@ -60,21 +60,14 @@ export function appHead(app: AppResource, current: AppTab, options: HeadOptions)
   const { slug, name, status } = app
   const entries = appTabs.map(
     (tab) =>
-      [
-        tab,
-        tab === 'Overview' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase().replace(' ', '-')}`,
-      ] as const,
+      [tab, tab === 'Overview' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase().replace(' ', '-')}`] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug} · <a href="/audit?app=${slug}">History</a></p>
 <div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}${options.action ?? none}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
 }
 
 /** Without a working key, no request of the app is taken. */
-function renderKeyless(
-  { slug, status }: AppResource,
-  { items, next }: Answer<'key.list'>,
-  { now }: Visit,
-): Html {
+function renderKeyless({ slug, status }: AppResource, { items, next }: Answer<'key.list'>, { now }: Visit): Html {
   // A longer list has some.
   return status !== 'active' || next !== null || items.some((key) => !hasEnded(key, now))
     ? none
@@ -85,9 +78,7 @@ function renderDisabled({ slug, status }: AppResource, { may, held, seesAll }: H
   const mail = held === undefined ? 'its mail is held' : `${counted(held, 'email is', 'emails are')} held`
   const isSuspended = status === 'suspended'
   const mayLift = isSuspended ? may('admin') && seesAll : may('operator')
-  const lift = mayLift
-    ? button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })
-    : none
+  const lift = mayLift ? button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' }) : none
   const who = isSuspended && !mayLift ? ' Only an admin of the whole service can enable it again.' : ''
   return html`<section class="disabled-app" aria-label="${isSuspended ? 'Suspended' : 'Disabled'}"><p><b>This app is ${status}.</b> Its keys are refused, and ${mail}; held mail is cancelled after ${heldDays} days.${who} <a href="/audit?app=${slug}">Who ${status} it, and when</a></p>${lift}</section>`
 }
@@ -184,10 +175,7 @@ ${tile('Requests refused', (item) => sumCounts(item.refused), `/apps/${slug}#ref
 </div>`
 }
 
-function renderLimits(
-  { limits }: AppResource,
-  today: Answer<'usage.list'>['items'][number] | undefined,
-): Html {
+function renderLimits({ limits }: AppResource, today: Answer<'usage.list'>['items'][number] | undefined): Html {
   const accepted = today?.accepted ?? 0
   const describeRefused = (code: string) => {
     const count = today?.refused[code] ?? 0

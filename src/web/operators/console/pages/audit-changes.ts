@@ -18,16 +18,12 @@ export function renderChanges(entry: AuditResource, names: Slugs): Html {
   // The sentence names a single setting.
   const isNamed = entry.action === 'app.update' && changes.length === 1
   const lines = changes.map(({ path, before, after }) => {
-    const [old, next] = [before, after].map((value) =>
-      value === null ? null : renderValue(path, value, names),
-    )
+    const [old, next] = [before, after].map((value) => (value === null ? null : renderValue(path, value, names)))
     return html`<li>${isNamed ? none : html`<span class="soft">${nameField(path)}</span> `}${isNew ? (next ?? none) : renderChange(old ?? null, next ?? null)}</li>`
   })
   if (lines.length === 0) return none
   const list = html`<ul class="diff">${lines}</ul>`
-  return lines.length <= linesMax
-    ? list
-    : html`<details><summary>${lines.length} values</summary>${list}</details>`
+  return lines.length <= linesMax ? list : html`<details><summary>${lines.length} values</summary>${list}</details>`
 }
 
 const renderChange = (before: Html | null, after: Html | null): Html =>
@@ -69,9 +65,7 @@ function flatten(path: string, value: unknown): Map<string, Value[]> {
   if (Array.isArray(value)) return value.length === 0 ? new Map() : new Map([[path, value.map(String)]])
   if (typeof value !== 'object') return new Map([[path, [value as Value]]])
   return new Map(
-    Object.entries(value).flatMap(([name, inner]) => [
-      ...flatten(path === '' ? name : `${path}.${name}`, inner),
-    ]),
+    Object.entries(value).flatMap(([name, inner]) => [...flatten(path === '' ? name : `${path}.${name}`, inner)]),
   )
 }
 

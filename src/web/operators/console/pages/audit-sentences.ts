@@ -50,9 +50,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
     entry.app === null ? html`retried all deferred emails` : html`retried all deferred emails of ${app}`,
   'email.cancel': ({ app, entry }) => html`cancelled ${email(entry)} of ${app}`,
   'feedback.read': ({ app, entry }) =>
-    entry.app === null
-      ? html`read a report that names no email`
-      : html`read a report about ${email(entry)} of ${app}`,
+    entry.app === null ? html`read a report that names no email` : html`read a report about ${email(entry)} of ${app}`,
   'suppression.find': () => html`searched for a suppressed address`,
   'suppression.add': ({ app, entry }) =>
     entry.app === null ? html`suppressed a recipient for all apps` : html`suppressed a recipient of ${app}`,

@@ -35,10 +35,8 @@ export const settingFields = <Name extends string>(paths: SettingPaths<Name>): R
 
 const number = html`inputmode="numeric" autocomplete="off"`
 
-export const readSettings = <Name extends string>(
-  app: AppResource,
-  paths: SettingPaths<Name>,
-): Record<Name, string> => mapValues(paths, (path) => String(readSetting(app, path) ?? ''))
+export const readSettings = <Name extends string>(app: AppResource, paths: SettingPaths<Name>): Record<Name, string> =>
+  mapValues(paths, (path) => String(readSetting(app, path) ?? ''))
 
 /** The merge patch of a form. An optional setting that is left empty is removed. */
 export function toSettingsPatch<Name extends string>(texts: Fields, paths: SettingPaths<Name>): object {
@@ -66,10 +64,7 @@ const mapValues = <Name extends string, Value>(
   paths: SettingPaths<Name>,
   toOne: (path: string) => Value,
 ): Record<Name, Value> =>
-  Object.fromEntries(Object.entries<string>(paths).map(([name, path]) => [name, toOne(path)])) as Record<
-    Name,
-    Value
-  >
+  Object.fromEntries(Object.entries<string>(paths).map(([name, path]) => [name, toOne(path)])) as Record<Name, Value>
 
 /** Null if it was saved. */
 export async function saveApp(visit: Visit, app: AppResource, body: object): Promise<OperationError | null> {
@@ -94,10 +89,7 @@ const sentAgain: OperationError = {
  * Answers as `make` does, unless this form has made something before. A form that was refused may be sent
  * again.
  */
-export async function makeOnce<T>(
-  { form, forms }: Visit,
-  make: () => Promise<Result<T>>,
-): Promise<Result<T>> {
+export async function makeOnce<T>({ form, forms }: Visit, make: () => Promise<Result<T>>): Promise<Result<T>> {
   const once = form.get('once')
   if (once === null) return make()
   if (!(await forms.spend(once))) return { ok: false, error: sentAgain }

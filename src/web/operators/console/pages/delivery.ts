@@ -11,19 +11,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import {
-  age,
-  due,
-  facts,
-  linkButton,
-  mark,
-  meter,
-  region,
-  section,
-  shortTime,
-  table,
-  took,
-} from '../parts.ts'
+import { age, due, facts, linkButton, mark, meter, region, section, shortTime, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
@@ -61,9 +49,7 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${stopEnd === nu
   const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [
     slug === null ? html`<code>${app}</code> (deleted)` : html`<a href="/emails?app=${slug}">${slug}</a>`,
     held ? mark('off', 'held') : mark('quiet', 'active'),
-    ...[queued, sending, deferred, ...ages.filter(occurs)].map((count) =>
-      count === 0 ? '–' : formatCount(count),
-    ),
+    ...[queued, sending, deferred, ...ages.filter(occurs)].map((count) => (count === 0 ? '–' : formatCount(count))),
   ])
   const heads = ['App', 'Status', 'Queued', 'Sending', 'Deferred', ...ageHeads.filter(occurs)]
   const numbers = heads.map((_, index) => index).slice(2)
@@ -109,8 +95,7 @@ export function renderRelayState({ available, tried }: RelayState): Html {
 
 async function renderSuppressions({ get }: Visit): Promise<Html> {
   const { items, next } = await get('suppression.list', {})
-  const count =
-    next === null ? counted(items.length, 'recipient') : `${formatCount(items.length)} recipients or more`
+  const count = next === null ? counted(items.length, 'recipient') : `${formatCount(items.length)} recipients or more`
   const verb = items.length === 1 && next === null ? 'gets' : 'get'
   return html`<p>${count} ${verb} no mail for a while: the mailbox does not exist, or an email was reported as spam. <a href="/suppressions">Show the suppressions</a></p>`
 }

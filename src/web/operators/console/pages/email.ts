@@ -83,11 +83,7 @@ function renderAdvice({ state, reason, trail }: Detail, slug: string | null, has
 function isUnknownMailbox({ state, reason, trail }: Pick<Detail, 'state' | 'reason' | 'trail'>): boolean {
   if (state === 'bounced') return reason === 'no_mailbox'
   if (state !== 'failed' || reason !== 'refused_by_relay') return false
-  const {
-    code = null,
-    enhanced = null,
-    reply = '',
-  } = trail.findLast(({ source }) => source === undefined) ?? {}
+  const { code = null, enhanced = null, reply = '' } = trail.findLast(({ source }) => source === undefined) ?? {}
   return findCause({ code, enhanced, text: reply }) === 'no_mailbox'
 }
 
@@ -101,12 +97,9 @@ function renderReceipt(trail: Detail['trail']): Html {
 function renderActions(email: Detail, isHeld: boolean, { may, shell }: Visit): Html {
   const { id, state } = email
   const inbox =
-    shell.hasInbox && state === 'delivered'
-      ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
-      : none
+    shell.hasInbox && state === 'delivered' ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>` : none
   if (!may('operator')) return inbox
-  const retry =
-    state === 'deferred' && !isHeld ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
+  const retry = state === 'deferred' && !isHeld ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
   const cancel = isWaiting(email)
     ? html`<a class="button" href="/emails/${id}?confirm=cancel#confirm">Cancel…</a>`
     : none

@@ -102,11 +102,7 @@ function toSince(within: string | undefined, now: number): string | null {
 }
 
 /** The newest email to an address, explained: mostly, the search was for that one. */
-async function renderNewest(
-  { id, state, acceptedAt }: EmailResource,
-  visit: Visit,
-  pause: Pause,
-): Promise<Html> {
+async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Visit, pause: Pause): Promise<Html> {
   const explanation = explainWait(await visit.get('email.show', { params: { email: id } }), pause)
   return html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}</p>
 <p>${explanation} ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
@@ -175,8 +171,7 @@ ${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], ro
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)
   const apps = [...slugs.values()].map((slug) => [slug, slug] as const)
-  const kept =
-    filters.key === undefined ? none : html`<input type="hidden" name="key" value="${filters.key}">`
+  const kept = filters.key === undefined ? none : html`<input type="hidden" name="key" value="${filters.key}">`
   return html`<form method="get" action="/emails" class="filters" data-auto>
 ${field('app', { choices: [any, ...apps] })}
 ${field('type')}

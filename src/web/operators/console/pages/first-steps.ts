@@ -33,8 +33,7 @@ ${section('3. Key and test email', html`<p>The next page creates a key, shown on
 
 /** @param nodes the processes, with their relays; empty for a visit of some apps */
 function relayStep({ may, seesAll, shell }: Visit, nodes: readonly NodeResource[]): Html {
-  if (shell.hasInbox)
-    return html`<p>${mark('good', 'The dev inbox captures every email.')} Nothing is sent.</p>`
+  if (shell.hasInbox) return html`<p>${mark('good', 'The dev inbox captures every email.')} Nothing is sent.</p>`
   const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
   const relays = new Map(
     nodes.filter(({ alive }) => alive).flatMap((node) => node.relays.map((relay) => [relay.name, relay])),
@@ -108,10 +107,7 @@ export async function createApp(visit: Visit): Promise<PageAnswer> {
   const body = {
     name: text('name'),
     from: { name: text('name'), address: text('from') },
-    allowedUrls: normalEntries(
-      text('allowedUrls') === '' ? [] : [withScheme(text('allowedUrls'))],
-      parseAllowedUrl,
-    ),
+    allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [withScheme(text('allowedUrls'))], parseAllowedUrl),
   }
   const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
   if (!made.ok) return newAppPage(visit, made.error)

@@ -79,8 +79,5 @@ export async function invitePerson(visit: Visit): Promise<PageAnswer> {
     ...(apps && { apps: [...apps] }),
   }
   const invited = await makeOnce(visit, () => visit.call('person.invite', { body }))
-  return peoplePage(
-    visit,
-    invited.ok ? { invited: invited.value } : { error: wordFaults(invited.error, visit) },
-  )
+  return peoplePage(visit, invited.ok ? { invited: invited.value } : { error: wordFaults(invited.error, visit) })
 }

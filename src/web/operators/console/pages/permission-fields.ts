@@ -46,8 +46,7 @@ ${names.length === 0 ? none : choice('apps', 'some apps')}
 ${fault === undefined ? none : html`<span class="fault" id="${id}-fault">${fault.message}</span>`}</fieldset>`
 }
 
-export const readScope = ({ form }: Visit): Scope =>
-  form.get('scope') === 'apps' ? form.getAll('app') : null
+export const readScope = ({ form }: Visit): Scope => (form.get('scope') === 'apps' ? form.getAll('app') : null)
 
 /** An error of such a form: that no app was chosen is said in the words of the form. */
 export function wordFaults(error: OperationError, visit: Visit): OperationError {

@@ -95,11 +95,7 @@ async function renderConfirmation(person: PersonResource, { get, query }: Visit)
   const made = [
     ...tokens.map(({ id, name }) => checkbox(`revoke-${id}`, `Revoke the token ${name}`, true)),
     ...keys.map(({ id, name }) =>
-      checkbox(
-        `revoke-${id}`,
-        `Revoke the delivery key ${name ?? id}: programs can no longer send with it`,
-        false,
-      ),
+      checkbox(`revoke-${id}`, `Revoke the delivery key ${name ?? id}: programs can no longer send with it`, false),
     ),
   ]
   const form = html`<form method="post" action="${toAddress(person)}" class="stack">

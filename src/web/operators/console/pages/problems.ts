@@ -31,8 +31,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   requests_turned_away: () => ['/#answers', 'Show the responses'],
   check_failed: () => ['/settings', 'Run the checks'],
   record_missing: ([app]) => [`/apps/${app}/domain`, 'Show the record'],
-  requests_refused: ([app]) =>
-    app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
+  requests_refused: ([app]) => (app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps']),
   links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
   mail_deferred: (apps) => [toEmails('deferred', apps), 'Show the emails'],
   mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
@@ -53,11 +52,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
  * @param here the address of this page: no button leads to it
  * @param isShort the first sentence alone, for a page about something else
  */
-export function renderProblems(
-  attention: readonly Condition[],
-  here: string,
-  { isShort = false } = {},
-): Html {
+export function renderProblems(attention: readonly Condition[], here: string, { isShort = false } = {}): Html {
   if (attention.length === 0) return none
   const items = attention.map(({ kind, message, apps, urgent }) => {
     const [address, label] = places[kind](apps)
@@ -129,8 +124,7 @@ export function renderEarlier(earlier: Status['earlier'], { now }: Visit, here: 
   })
   const [newest] = earlier
   const others = earlier.length === 1 ? '' : `, and ${formatCount(earlier.length - 1)} more`
-  const times =
-    newest === undefined ? none : html`${shortTime(newest.from, now)} – ${shortTime(newest.until, now)}`
+  const times = newest === undefined ? none : html`${shortTime(newest.from, now)} – ${shortTime(newest.until, now)}`
   return html`<details class="earlier"><summary>Earlier problems: ${times}${others}</summary><ul>${items}</ul></details>`
 }
 

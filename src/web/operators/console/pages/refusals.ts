@@ -20,9 +20,7 @@ const testAddress = (slug: string, origin: string): string =>
 export function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: Visit): Html {
   const mayChange = may('operator')
   const isCut = refusals.length >= refusalsMax
-  const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
-    [code, origin, key, ...issues].join(' '),
-  )
+  const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) => [code, origin, key, ...issues].join(' '))
   const rows = [...alike.values()].flatMap((group) => {
     const [newest] = group
     if (newest === undefined) return []

@@ -6,15 +6,7 @@ import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, proveDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
-import {
-  addLink,
-  removeLink,
-  setCodes,
-  setLocalhost,
-  setSupersede,
-  showLinks,
-  testLink,
-} from './app-links.ts'
+import { addLink, removeLink, setCodes, setLocalhost, setSupersede, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
 import { makeWebhookSecret, saveWebhook, showWebhooks, testWebhook } from './app-webhooks.ts'

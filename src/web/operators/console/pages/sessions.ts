@@ -24,9 +24,7 @@ export async function showSessions(visit: Visit): Promise<PageAnswer> {
   const heads = ['Person', 'Browser', 'Signed in with', 'Since', 'Last used', '']
   const others = sessions.filter(({ id }) => id !== session?.id)
   const endOthers =
-    others.length === 0
-      ? none
-      : html`<p>${linkButton('/settings/sessions?end=others#confirm', 'End all others…')}</p>`
+    others.length === 0 ? none : html`<p>${linkButton('/settings/sessions?end=others#confirm', 'End all others…')}</p>`
   return settingsPage(
     visit,
     'Sessions',
@@ -37,11 +35,7 @@ ${section('Sessions', html`${table('Sessions', heads, rows, { empty: 'Nobody is 
 
 function renderConfirmation(sessions: readonly SessionResource[], asked: string | null): Html {
   const ask = (question: string, label: string, id: string) =>
-    confirmation(
-      question,
-      button(`/settings/sessions/${id}/end`, label, { kind: 'danger' }),
-      '/settings/sessions',
-    )
+    confirmation(question, button(`/settings/sessions/${id}/end`, label, { kind: 'danger' }), '/settings/sessions')
   if (asked === 'others') return ask('End every session but this one?', 'End all others', 'others')
   const found = sessions.find(({ id }) => id === asked)
   if (found === undefined) return none

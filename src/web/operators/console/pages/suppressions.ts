@@ -5,18 +5,7 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { SuppressionResource } from '../../../../management/suppressions/suppression-resource.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
-import {
-  age,
-  button,
-  confirmation,
-  linkButton,
-  older,
-  section,
-  shorten,
-  shortTime,
-  table,
-  time,
-} from '../parts.ts'
+import { age, button, confirmation, linkButton, older, section, shorten, shortTime, table, time } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 
@@ -141,9 +130,7 @@ const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boole
   app === null ? may('admin') && seesAll : may('operator')
 
 const renderRemove = (item: SuppressionResource, visit: Visit, back: string): Html =>
-  mayRemove(item, visit)
-    ? button(`/suppressions/${item.id}/remove`, 'Send mail again', { fields: { back } })
-    : none
+  mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'Send mail again', { fields: { back } }) : none
 
 /** The rows have no address, so a wrong one could not be found again. */
 function removeConfirmation(
@@ -153,8 +140,7 @@ function removeConfirmation(
 ): Html {
   const item = items.find(({ id }) => id === visit.query.get('remove'))
   if (item === undefined || !mayRemove(item, visit)) return none
-  const why =
-    item.reason === 'complaint' ? ' The recipient reported an email as spam, and may do so again.' : ''
+  const why = item.reason === 'complaint' ? ' The recipient reported an email as spam, and may do so again.' : ''
   const form = button(`/suppressions/${item.id}/remove`, 'Send mail again', {
     fields: { back },
     kind: 'main',

@@ -34,30 +34,22 @@ async function tokensPage(
 ): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'token.list', {})
   const slugs = await readSlugs(visit)
-  const rows = items.map(
-    ({ id, name, role, apps, createdAt, createdBy, expiresAt, revokedAt, lastUsedAt }) => {
-      const ended = hasEnded({ revokedAt, expiresAt }, visit.now)
-      const state = ended
-        ? mark('off', revokedAt === null ? 'expired' : 'revoked')
-        : html`until ${time(expiresAt)}`
-      return [
-        html`<b>${name}</b><br><code class="soft">${id}</code>`,
-        html`${role}<br><span class="soft">${describeScope(apps, slugs)}</span>`,
-        state,
-        html`${age(createdAt, visit.now)}<br><span class="soft">by ${createdBy}</span>`,
-        age(lastUsedAt, visit.now),
-        ended ? none : linkButton(`/settings/tokens?revoke=${id}#confirm`, 'Revoke…'),
-      ]
-    },
-  )
+  const rows = items.map(({ id, name, role, apps, createdAt, createdBy, expiresAt, revokedAt, lastUsedAt }) => {
+    const ended = hasEnded({ revokedAt, expiresAt }, visit.now)
+    const state = ended ? mark('off', revokedAt === null ? 'expired' : 'revoked') : html`until ${time(expiresAt)}`
+    return [
+      html`<b>${name}</b><br><code class="soft">${id}</code>`,
+      html`${role}<br><span class="soft">${describeScope(apps, slugs)}</span>`,
+      state,
+      html`${age(createdAt, visit.now)}<br><span class="soft">by ${createdBy}</span>`,
+      age(lastUsedAt, visit.now),
+      ended ? none : linkButton(`/settings/tokens?revoke=${id}#confirm`, 'Revoke…'),
+    ]
+  })
   const heads = ['Token', 'Role', 'Status', 'Created', 'Last used', '']
-  const empty =
-    'No token yet. A token lets a program, or a command on another machine, call the management API.'
+  const empty = 'No token yet. A token lets a program, or a command on another machine, call the management API.'
   // After a token was made, the form is for another one.
-  const shown = newTokenForm.show(
-    { role: 'reader', days: usualLife, ...(error && readTexts(visit.form)) },
-    error,
-  )
+  const shown = newTokenForm.show({ role: 'reader', days: usualLife, ...(error && readTexts(visit.form)) }, error)
   const form = html`<form method="post" action="/settings/tokens" class="stack">
 ${shown.field('name')}
 ${shown.field('role')}
