@@ -43,7 +43,7 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a path in a string has no type; `assertDescribed` checks the answer
+  // biome-ignore lint/suspicious/noExplicitAny: `assertDescribed` checks what has no type
   readonly body: any
 }
 
