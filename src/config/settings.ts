@@ -168,8 +168,8 @@ export const settings = {
   POSTERN_FEEDBACK_KEYS: {
     example: 'POSTERN_FEEDBACK_LISTEN takes calls that prove themselves, for example by basic:USER:PASSWORD',
     about:
-      'what the providers prove themselves by: `basic:USER:PASSWORD resend:whsec_… sendgrid:KEY ' +
-      'mailgun:KEY`, or `file:PATH`, a file that other users cannot read',
+      'how the providers prove themselves: a key for each, such as `basic:USER:PASSWORD` ' +
+      '([all kinds](provider-webhooks.md#set-up)), or `file:PATH`, a file that other users cannot read',
   },
   POSTERN_DNS_SERVERS: {
     about:
