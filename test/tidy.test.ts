@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, matchesGlob, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -14,12 +14,16 @@ import { services } from '../src/services/services.ts'
 import { lockFiles, missingOptionals, readLock } from './support/complete-lock.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\n')
-  .filter((file) => file !== '' && existsSync(join(root, file)))
+/** Without `.git`, as in an unpacked archive, all files but those that `.gitignore` would leave out. */
+const listFiles = (): string[] =>
+  existsSync(join(root, '.git'))
+    ? execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+        .split('\n')
+        .filter((file) => file !== '' && existsSync(join(root, file)))
+    : globSync('**', { cwd: root, exclude: ['**/node_modules', '**/dist', 'out', '.postern'], withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+const tracked = listFiles()
 const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|examples)\/.*\.ts$/.test(file))
 /** Shipped code, not tests, benchmarks or examples. */
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
