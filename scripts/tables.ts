@@ -4,9 +4,12 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { CommandSpec } from '../src/cli/command.ts'
+import { tasks } from '../src/cli/program.ts'
 import { type Setting, settings } from '../src/config/settings.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
+import { services } from '../src/services/services.ts'
 import { readLanguageFile } from '../src/templates/locales/language-files.ts'
 import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
@@ -18,13 +21,15 @@ const tables: readonly DocumentTable[] = [
   { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
   { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
   { name: 'errors', file: 'docs/api.md', render: renderErrors },
+  { name: 'commands', file: 'docs/commands.md', render: renderCommands },
   { name: 'languages', file: 'docs/languages.md', render: renderLanguages },
+  { name: 'providers', file: 'docs/relays.md', render: renderProviders },
   { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
 ]
 
 function renderTable(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
-  return lines.join('\n').replaceAll('|  |', '| |')
+  return lines.join('\n').replaceAll(/\| {2}(?=\|)/g, '| ')
 }
 
 const code = (text: string): string => `\`${text}\``
@@ -89,6 +94,39 @@ function renderErrors(): string {
     .filter(([name]) => !hookRefusals.includes(name))
     .map(([name, { message, status }]) => [`${status}`, code(name), message, remedies[status] ?? ''])
   return renderTable(['status', '`code`', 'message', 'what to do'], rows)
+}
+
+function renderCommands(): string {
+  const sections = Object.entries(tasks).map(([task, listed]) => {
+    const rows = listed.flatMap((listing) =>
+      'commands' in listing
+        ? listing.commands.map((spec) => describeCommand(spec, `${listing.name} `))
+        : [describeCommand(listing)],
+    )
+    return `## ${task}\n\n${renderTable(['command', 'what it does', 'options'], rows)}`
+  })
+  return sections.join('\n\n')
+}
+
+function describeCommand({ about, options = [], use }: CommandSpec, group = ''): readonly string[] {
+  const flags =
+    typeof options === 'function'
+      ? 'one for each setting of an app'
+      : options.map(({ long }) => code(long ?? '')).join(', ')
+  return [code(`${group}${use}`), about, flags]
+}
+
+function renderProviders(): string {
+  const rows = services
+    .filter(({ name }) => name !== 'generic')
+    .map(({ api, events, name, title, tokens }) => {
+      const keys = [events?.proof, events?.bodyProof].flatMap((proof) =>
+        proof === undefined ? [] : code(`${proof.name}:`),
+      )
+      const scheme = api === undefined ? '' : code(`${api.scheme ?? name}:`)
+      return [title, scheme, tokens === undefined ? '' : code(`oauth=${name}`), keys.join(', ')]
+    })
+  return renderTable(['provider', 'mail API', 'access tokens for SMTP', 'keys of its webhooks'], rows)
 }
 
 function renderLanguages(): string {
