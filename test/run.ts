@@ -1,6 +1,6 @@
 /**
  * `node test/run.ts SUITE… [options of node --test]`: runs suites one after the other, and says at the end
- * what ran on which engine. `npm test` runs the two quick ones, `sqlite` and `postgres`.
+ * what ran on which engine. `npm test` runs the quick ones: `units`, `sqlite` and `postgres`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,15 +20,18 @@ type Suite = {
   readonly concurrency: number
   readonly buildsClient?: true
   readonly isPostgres?: true
+  /** All files in one process: a process for each costs more than their tests. */
+  readonly isOneProcess?: true
 }
 
 const usual = { timeoutMs: 240_000, concurrency: 2 }
 
 export const suites: Readonly<Record<string, Suite>> = {
+  units: { title: 'Units', files: ['src/**/*.test.ts'], ...usual, isOneProcess: true },
   sqlite: {
     title: 'SQLite',
     files: [
-      ...['src/**/*.test.ts', 'test/*.test.ts', 'test/conformance/sqlite*.test.ts'],
+      ...['test/*.test.ts', 'test/conformance/sqlite*.test.ts'],
       ...['test/end-to-end/**/*.test.ts', 'client/test/*.test.ts'],
     ],
     ...{ ...usual, concurrency: 4, buildsClient: true },
@@ -58,7 +61,7 @@ async function execute(program: string, args: readonly string[], env: NodeJS.Pro
 }
 
 async function run(name: string, options: readonly string[]) {
-  const { buildsClient, concurrency, files, isPostgres, timeoutMs, title } = suites[name] as Suite
+  const { buildsClient, concurrency, files, isOneProcess, isPostgres, timeoutMs, title } = suites[name] as Suite
   if (buildsClient && !(await execute('npm', ['run', 'build', '--workspace', 'client'])))
     return { line: `${title}: the client was not built`, isGreen: false }
   const folder = mkdtempSync(join(tmpdir(), 'postern-run-'))
@@ -69,6 +72,7 @@ async function run(name: string, options: readonly string[]) {
     [
       ...['--test', `--test-timeout=${timeoutMs}`, `--test-concurrency=${concurrency}`],
       ...(isPostgres ? ['--test-global-setup=test/support/postgres.ts'] : []),
+      ...(isOneProcess ? ['--test-isolation=none'] : []),
       ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
       ...['--test-reporter=./test/support/summary-reporter.ts', `--test-reporter-destination=${summaryFile}`],
       ...options,
