@@ -104,7 +104,7 @@ test('webhooks: the list says what to do next, and a test what the receiver answ
     POSTERN_WEBHOOKS_PRIVATE: 'yes',
   }
   await newAcme(own)
-  await serveHere(t, { ...own, POSTERN_LOG_LEVEL: 'silent' })
+  await serveHere(t, own)
   const next = async () => /Next: (.*)/.exec((await postern(own, ['webhook', 'list', 'acme'])).out)?.[1]
   assert.equal(await next(), 'postern app update acme --webhook-url URL')
   await postern(own, ['app', 'update', 'acme', '--webhook-url', receiver.url])

@@ -76,9 +76,9 @@ const parts = composeCommands({
   },
 })
 
-/** Starts what `postern serve` starts, in this process. */
+/** Starts what `postern serve` starts, in this process. It prints nothing unless `env` has a log level. */
 export async function serveHere(scope: Scope, env: Variables) {
-  const service = await parts.startService(parseConfig(env, 'serve'))
+  const service = await parts.startService(parseConfig({ POSTERN_LOG_LEVEL: 'silent', ...env }, 'serve'))
   atEnd(scope, () => service.stop())
   return service
 }
@@ -241,7 +241,7 @@ export async function serveAcme(
   more: Variables,
 ): Promise<Pick<RunningPostern, 'api' | 'console' | 'hooks' | 'key' | 'env'>> {
   if (process.env.POSTERN_TEST_COMMAND !== undefined) return await startServe(scope, more)
-  const env = { ...(await serveEnvironment(scope)), POSTERN_LOG_LEVEL: 'silent', ...more }
+  const env = { ...(await serveEnvironment(scope)), ...more }
   const key = await newAcme(env)
   const { api = '', console = '', hooks } = (await serveHere(scope, env)).urls
   return { api, console, ...(hooks !== undefined && { hooks }), key, env }
