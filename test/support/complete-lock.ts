@@ -3,7 +3,9 @@
  * (builds for other platforms), and `npm ci` then refuses the lock. Run it after `npm install`:
  * `node test/support/complete-lock.ts`. It also removes the registry address of each package.
  */
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 type Package = {
@@ -20,10 +22,14 @@ type Package = {
 }
 type Lock = { packages: Record<string, Package> }
 
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const listed = ['ls-files', '--cached', '--others', '--exclude-standard', '*package-lock.json']
+
 /** The lock file of the checkout, and those of tools that are installed when they are used. */
-export const lockFiles = ['', 'bench/peers/', 'test/mutation/'].map((folder) =>
-  fileURLToPath(new URL(`../../${folder}package-lock.json`, import.meta.url)),
-)
+export const lockFiles = execFileSync('git', listed, { cwd: root, encoding: 'utf8' })
+  .trimEnd()
+  .split('\n')
+  .map((file) => join(root, file))
 export const readLock = (file: string): Lock => JSON.parse(readFileSync(file, 'utf8')) as Lock
 
 /** Optional dependencies that have no entry of their own. */
