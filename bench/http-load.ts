@@ -2,8 +2,6 @@
  * The HTTP load, as a process of its own: each client has one keep-alive connection, each request a
  * new recipient and a new `Idempotency-Key`.
  */
-import { createHmac } from 'node:crypto'
-import { supabase } from '../src/domain/hooks/supabase.ts'
 import { HttpClient } from './http-client.ts'
 import { type LoopOrder, runLoop } from './loop.ts'
 
@@ -14,11 +12,7 @@ export type LoadOrder = LoopOrder & {
   readonly keys: readonly string[]
   /** The requests ask for these languages in turn; without them, for none. */
   readonly locales?: readonly string[]
-  /** Calls of Supabase to these in turn, in the place of requests with keys. */
-  readonly hooks?: readonly HookTarget[]
 }
-
-export type HookTarget = { readonly path: string; readonly secret: string }
 
 const recipients = 1_000_000
 
@@ -32,33 +26,11 @@ function requestText({ keys, locales = [] }: LoadOrder, n: number): string {
   return `POST /v1/email HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nIdempotency-Key: bench-${n}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-/** The size that a person with some metadata has. */
-const callBytes = 3000
-const sample = JSON.stringify(supabase.sample('magiclink'))
-
-function callText({ path, secret }: HookTarget, n: number): string {
-  const parsed = JSON.parse(sample) as { user: object; email_data: object }
-  const filler = { note: 'x'.repeat(Math.max(0, callBytes - sample.length)) }
-  const body = JSON.stringify({
-    user: { ...parsed.user, email: `person${n % recipients}@example.com`, user_metadata: filler },
-    email_data: { ...parsed.email_data, token_hash: n.toString(36).padStart(43, 'x') },
-  })
-  const at = Math.floor(Date.now() / 1000)
-  const key = Buffer.from(secret.slice('v1,whsec_'.length), 'base64')
-  const signature = createHmac('sha256', key).update(`msg_${n}.${at}.${body}`).digest('base64')
-  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nwebhook-id: msg_${n}\r\nwebhook-timestamp: ${at}\r\nwebhook-signature: v1,${signature}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-}
-
 process.on('message', async (order: LoadOrder) => {
   const { ports } = order
   const opening = Array.from({ length: order.clients }, (_, n) => HttpClient.open(ports[n % ports.length] ?? 0))
   const clients = await Promise.all(opening)
-  const { hooks = [] } = order
-  const toText = (n: number) => {
-    const target = hooks[n % hooks.length]
-    return target === undefined ? requestText(order, n) : callText(target, n)
-  }
-  const ask = (client: number, n: number) => clients[client]?.ask(toText(n)) ?? Promise.reject()
+  const ask = (client: number, n: number) => clients[client]?.ask(requestText(order, n)) ?? Promise.reject()
   process.send?.(await runLoop(order, ask))
   for (const client of clients) client.close()
 })
