@@ -43,7 +43,7 @@ type Peer = {
 }
 
 export async function run(scope: Scope): Promise<void> {
-  installOwnPackages(new URL('./peers/', import.meta.url))
+  if (!installOwnPackages(new URL('./peers/', import.meta.url))) throw new Error('npm could not install the peers')
   const load = startLoader(scope)
   const sink = await startSink(scope)
   let serial = 0

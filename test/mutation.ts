@@ -22,7 +22,7 @@ type Report = {
 
 const args = process.argv.slice(2)
 const folder = new URL('./mutation/', import.meta.url)
-installOwnPackages(folder)
+if (!installOwnPackages(folder)) throw new Error('npm could not install Stryker')
 const program = fileURLToPath(new URL('node_modules/.bin/stryker', folder))
 const stryker = spawnSync(program, ['run', ...args], { stdio: 'inherit' })
 if (stryker.status !== 0) process.exit(stryker.status ?? 1)

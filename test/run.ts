@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { installOwnPackages } from './support/own-packages.ts'
 import type { Summary } from './support/summary-reporter.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -19,6 +20,8 @@ type Suite = {
   /** Files at a time. */
   readonly concurrency: number
   readonly buildsClient?: true
+  /** A folder with packages of its own, which are installed first. */
+  readonly packages?: string
   readonly isPostgres?: true
   /** All files in one process: a process for each costs more than their tests. */
   readonly isOneProcess?: true
@@ -30,16 +33,18 @@ export const suites: Readonly<Record<string, Suite>> = {
   units: { title: 'Units', files: ['src/**/*.test.ts'], ...usual, isOneProcess: true },
   sqlite: {
     title: 'SQLite',
-    files: [
-      ...['test/*.test.ts', 'test/conformance/sqlite*.test.ts'],
-      ...['test/end-to-end/**/*.test.ts', 'client/test/*.test.ts'],
-    ],
-    ...{ ...usual, concurrency: 4, buildsClient: true },
+    files: ['test/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/end-to-end/**/*.test.ts'],
+    ...{ ...usual, concurrency: 4 },
   },
   postgres: {
     title: 'PostgreSQL',
     files: ['test/conformance/postgres*.test.ts', 'test/end-to-end/engines/*.test.ts'],
     ...{ ...usual, concurrency: 4, isPostgres: true },
+  },
+  client: {
+    title: 'Client',
+    files: ['client/test/*.test.ts'],
+    ...{ ...usual, buildsClient: true, packages: '../client/test/' },
   },
   peers: {
     title: 'Beside other software',
@@ -61,29 +66,31 @@ async function execute(program: string, args: readonly string[], env: NodeJS.Pro
 }
 
 async function run(name: string, options: readonly string[]) {
-  const { buildsClient, concurrency, files, isOneProcess, isPostgres, timeoutMs, title } = suites[name] as Suite
-  if (buildsClient && !(await execute('npm', ['run', 'build', '--workspace', 'client'])))
-    return { line: `${title}: the client was not built`, isGreen: false }
+  const suite = suites[name] as Suite
+  if (suite.packages !== undefined && !installOwnPackages(new URL(suite.packages, import.meta.url)))
+    return { line: `${suite.title}: skipped, since npm could not install its packages`, isGreen: true }
+  if (suite.buildsClient && !(await execute('npm', ['run', 'build', '--workspace', 'client'])))
+    return { line: `${suite.title}: the client was not built`, isGreen: false }
   const folder = mkdtempSync(join(tmpdir(), 'postern-run-'))
   const summaryFile = join(folder, 'summary.json')
   writeFileSync(summaryFile, '')
   const isGreen = await execute(
     process.execPath,
     [
-      ...['--test', `--test-timeout=${timeoutMs}`, `--test-concurrency=${concurrency}`],
-      ...(isPostgres ? ['--test-global-setup=test/support/postgres.ts'] : []),
-      ...(isOneProcess ? ['--test-isolation=none'] : []),
+      ...['--test', `--test-timeout=${suite.timeoutMs}`, `--test-concurrency=${suite.concurrency}`],
+      ...(suite.isPostgres ? ['--test-global-setup=test/support/postgres.ts'] : []),
+      ...(suite.isOneProcess ? ['--test-isolation=none'] : []),
       ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
       ...['--test-reporter=./test/support/summary-reporter.ts', `--test-reporter-destination=${summaryFile}`],
       ...options,
-      ...files,
+      ...suite.files,
     ],
     {
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
-      ...(isPostgres && { POSTERN_TEST_ENGINE: 'postgres' }),
+      ...(suite.isPostgres && { POSTERN_TEST_ENGINE: 'postgres' }),
     },
   )
-  const line = `${title}: ${describe(readFileSync(summaryFile, 'utf8'))}`
+  const line = `${suite.title}: ${describe(readFileSync(summaryFile, 'utf8'))}`
   rmSync(folder, { recursive: true })
   return { line, isGreen }
 }

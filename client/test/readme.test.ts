@@ -6,8 +6,8 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const pathTo = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-// In the package, so that the libraries are found.
-const folder = pathTo('../node_modules/.readme')
+// Beside the libraries, so that they are found.
+const folder = pathTo('./node_modules/.readme')
 const text = readFileSync(pathTo('../README.md'), 'utf8')
 const pieces = [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, piece]) => piece ?? '')
 
@@ -23,9 +23,9 @@ test('the README’s code type-checks', () => {
   for (const [i, piece] of pieces.entries()) writeFileSync(`${folder}/piece-${i}.ts`, piece)
   const compilerOptions = {
     ...{ noUnusedLocals: false, declaration: false, types: [], lib: ['esnext', 'dom'] },
-    paths: { '@postern/client': ['../../src/postern.ts'], '@postern/client/*': ['../../src/*.ts'] },
+    paths: { '@postern/client': ['../../../src/postern.ts'], '@postern/client/*': ['../../../src/*.ts'] },
   }
-  const config = { extends: '../../../tsconfig.json', compilerOptions, include: ['*.ts'], exclude: [] }
+  const config = { extends: '../../../../tsconfig.json', compilerOptions, include: ['*.ts'], exclude: [] }
   writeFileSync(`${folder}/tsconfig.json`, JSON.stringify(config))
   assert.ok(pieces.length >= 9)
   try {

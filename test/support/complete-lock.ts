@@ -1,7 +1,7 @@
 /**
  * Completes the lock files: `npm install` drops optional packages that a registry mirror lacks
  * (builds for other platforms), and `npm ci` then refuses the lock. Run it after `npm install`:
- * `node test/support/complete-lock.ts`. It also removes the registry address of each package.
+ * `npx node test/support/complete-lock.ts`. It also removes the registry address of each package.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
