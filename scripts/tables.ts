@@ -40,7 +40,7 @@ const features = {
   'domains, DKIM': /(?<!^)domains?|dkim|dmarc|spf|signing-keys?|signers|sign-message/,
   'hosted links': /hosted|sealed-link|web\/links/,
   languages: /languages?|locales?/,
-  'reports about emails': /feedback|bounces?|reports?/,
+  'reports about emails': /bounces?|reports?/,
   'sign-in, people': /sign-in|oidc|people|person|account|guard|operators\/session/,
   suppressions: /suppress(?:ions?)?|strikes/,
   'webhooks to apps': /webhooks?/,

@@ -83,7 +83,7 @@ const isOld = (name: StuffingName) => name.startsWith('old ')
 
 const cases: readonly Case[] = [
   { name: 'd', ms, title: 'junk at a hook with many secrets', stuffing: null, flood: postJunk },
-  { name: 'e', ms, title: '120 idle connections for feedback', stuffing: null, flood: keepIdle },
+  { name: 'e', ms, title: '120 idle connections for reports', stuffing: null, flood: keepIdle },
   { name: 'f', ms, title: '25 connections with complaints', stuffing: null, flood: giveComplaints },
   { name: 'g', ms, title: '25 dead addresses', stuffing: null, flood: sendToDead, before: tripBrake },
   {

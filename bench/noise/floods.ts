@@ -118,7 +118,7 @@ const idleConnections = 120
 
 /** A stranger's idle connections, while a provider calls 20 times a second, each time anew. */
 export const keepIdle: Flood = async ({ service }, signal) => {
-  const port = portOf(service.feedback)
+  const port = portOf(service.reports)
   const idle = Array.from({ length: idleConnections }, () => stayConnected(port, signal))
   await sleep(300)
   const headers = {
@@ -126,7 +126,7 @@ export const keepIdle: Flood = async ({ service }, signal) => {
     ...{ 'content-type': 'application/json', connection: 'close' },
   }
   const body = JSON.stringify({ reference: 'em_none', kind: 'confirmed' })
-  const call = writePost('/feedback/generic', headers, body)
+  const call = writePost('/reports/generic', headers, body)
   const answers = await hammer(signal, { clients: 1, everyMs: 50 }, () => newCaller(port, signal, '127.0.0.1')(call))
   await Promise.all(idle)
   return `${countFailed(answers, '200')} of the provider's calls failed`

@@ -48,11 +48,11 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
   const env = {
     POSTERN_DATABASE_URL: await databases.make(),
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
-    POSTERN_ROLES: 'api,worker,console,feedback,hooks',
+    POSTERN_ROLES: 'api,worker,console,reports,hooks',
     ...Object.fromEntries(
-      ['API', 'OPS', 'CONSOLE', 'HOOKS', 'FEEDBACK'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+      ['API', 'OPS', 'CONSOLE', 'HOOKS', 'REPORTS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
     ),
-    POSTERN_FEEDBACK_KEYS: `basic:${providerCredentials}`,
+    POSTERN_REPORTS_KEYS: `basic:${providerCredentials}`,
     POSTERN_BOUNCE_ADDRESS: bounceAddress,
     POSTERN_DNS_SERVERS: '127.0.0.1:1',
     POSTERN_WEBHOOKS_PRIVATE: 'yes',

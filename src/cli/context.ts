@@ -21,7 +21,7 @@ export type RunningService = {
     readonly api?: string
     readonly links?: string
     readonly hooks?: string
-    readonly feedback?: string
+    readonly reports?: string
     readonly bounce?: string
     readonly inbox?: string
     readonly console?: string

@@ -3,10 +3,10 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { describeFeedback } from '../config/feedback.ts'
 import { describeHooksListener } from '../config/listeners.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { isSet } from '../config/reader.ts'
+import { describeReports } from '../config/reports.ts'
 import { devSecretKeysFile, type Mode } from '../config/settings.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
@@ -14,7 +14,7 @@ import { isAlive } from '../domain/operator/node.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
-import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
+import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { openHookSecret } from '../store/crypto/hook-secret.ts'
@@ -97,8 +97,8 @@ async function examineDatabase(
       }
       const parts = { store, bounceAddress, ...newDomainFacts(config) }
       const more = [
-        checkBounces(describeFeedback(config), apps),
-        checkFeedback(describeFeedback(config), await store.listFeedbackSources(), store.now()),
+        checkBounces(describeReports(config), apps),
+        checkReports(describeReports(config), await store.listReportSources(), store.now()),
         ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]

@@ -14,7 +14,6 @@ import { devCommand } from './dev.ts'
 import { doctorCommand } from './doctor.ts'
 import { domainCommands } from './domain.ts'
 import { emailCommands } from './email.ts'
-import { feedbackCommands } from './feedback.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { hookCommands } from './hook.ts'
 import { keyCommands } from './key.ts'
@@ -23,6 +22,7 @@ import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
 import { consoleCommands, personCommands, sessionCommands } from './person.ts'
 import { previewCommand } from './preview.ts'
 import { queueCommand, usageCommand } from './queue.ts'
+import { reportCommands } from './report.ts'
 import { secretCommands } from './secret.ts'
 import { sendTestCommand } from './send-test.ts'
 import { migrateCommand, serveCommand } from './serve.ts'
@@ -36,7 +36,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
   'Run the service': [devCommand, serveCommand, doctorCommand, migrateCommand, secretCommands],
   'See what happens': [
     ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],
-    ...[usageCommand, suppressionCommands, feedbackCommands, auditCommand],
+    ...[usageCommand, suppressionCommands, reportCommands, auditCommand],
   ],
   'Set up an app': [appCommands, keyCommands, domainCommands, hookCommands, webhookCommands, applyCommand],
   'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
@@ -44,7 +44,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
   'Keep the database': [backupCommand, restoreCommand, copyCommand],
 }
 
-/** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`feedback read`). */
+/** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`report read`). */
 export type ExitCode = 0 | 1 | 2 | 75
 
 const examples = `

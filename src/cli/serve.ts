@@ -55,7 +55,7 @@ function welcome({ version }: CliDeps, { urls }: RunningService): string {
     urls.api && `API ${urls.api}`,
     urls.links && `links ${urls.links}`,
     urls.hooks && `hooks ${urls.hooks}`,
-    urls.feedback && `feedback ${urls.feedback}`,
+    urls.reports && `reports ${urls.reports}`,
     urls.bounce && `bounces ${urls.bounce}`,
     urls.console && `console and management ${urls.console}`,
     `ops ${urls.ops}`,

@@ -90,7 +90,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   addresses_gone: () => 'postern email list --state failed',
   complaints_many: (app) => `postern email list --app ${app} --state complained`,
   bounces_many: (app) => `postern email list --app ${app} --state bounced`,
-  feedback_silent: () => 'postern feedback status',
+  reports_silent: () => 'postern report status',
   record_missing: (app) => `postern domain check ${app}`,
   key_expires: (app) => `postern key list ${app}`,
   hook_refused: (app) => `postern hook list ${app}`,

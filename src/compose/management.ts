@@ -1,18 +1,19 @@
 /** The operations of the management API and of the command line. */
-import { describeFeedback } from '../config/feedback.ts'
+
 import { describeHooksListener } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
+import { describeReports } from '../config/reports.ts'
 import { SharedRead } from '../domain/remembered.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { Management } from '../management/context.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { RecordWatch } from '../management/domains/record-watch.ts'
-import { newReportCounts } from '../management/feedback/report-counts.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newPastCounts } from '../management/past-counts.ts'
 import { newLocalRunner } from '../management/perform.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
+import { newReportCounts } from '../management/reports/report-counts.ts'
 import { examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
@@ -74,7 +75,7 @@ export function composeManagement(
     emit,
     queueMax,
     consoleUrl,
-    ...describeFeedback(config),
+    ...describeReports(config),
     queue: newQueueCounts(store),
     past: newPastCounts(store),
     reports: newReportCounts(store),

@@ -7,12 +7,12 @@ import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
-import { newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress, ListenerDeps } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newConsoleListener } from '../web/operators/listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
+import { newReportsListener } from '../web/reports/reports-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
@@ -34,7 +34,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
 function composeListener(name: ListenerName, context: ServiceContext, delivery: Delivery | null): FastifyInstance {
   const { config, events, isProxy, isStopping, store } = context
   const { emit } = events
-  const { consoleUrl, feedback, linksBaseUrl, ring } = config
+  const { consoleUrl, reports, linksBaseUrl, ring } = config
   switch (name) {
     case 'ops':
       return newOpsListener({ ...context, emit })
@@ -44,9 +44,9 @@ function composeListener(name: ListenerName, context: ServiceContext, delivery: 
       return newLinksListener({ store, ring, baseUrl: linksBaseUrl ?? '', emit, isProxy })
     case 'hooks':
       return composeHooks(context, delivery)
-    case 'feedback': {
-      const deps = { store, emit, keys: feedback?.keys ?? [], isProxy, isStopping }
-      return newFeedbackListener({ ...deps, sealRecipient: recipientSealer(ring) })
+    case 'reports': {
+      const deps = { store, emit, keys: reports?.keys ?? [], isProxy, isStopping }
+      return newReportsListener({ ...deps, sealRecipient: recipientSealer(ring) })
     }
     case 'console':
       return composeConsole(context, delivery, consoleUrl ?? '')

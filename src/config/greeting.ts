@@ -1,9 +1,9 @@
 /** The name by which the service greets its relays in EHLO. Many refuse one without a dot. */
 import { hostname } from 'node:os'
 import { readDomain, toDomainName } from '../domain/request/email-address.ts'
-import type { FeedbackConfig } from './feedback.ts'
 import type { ListenersConfig } from './listeners.ts'
 import type { Reader } from './reader.ts'
+import type { ReportsConfig } from './reports.ts'
 
 const setting = 'POSTERN_SMTP_NAME'
 export const greetingForm = 'a host name with a dot, such as mail.example.com'
@@ -17,7 +17,7 @@ export function toGreetingName(text: string): string | null {
   return name === null || unknownToDns.test(name) ? null : name
 }
 
-type Names = Pick<FeedbackConfig, 'bounceAddress'> & Pick<ListenersConfig, 'linksBaseUrl'>
+type Names = Pick<ReportsConfig, 'bounceAddress'> & Pick<ListenersConfig, 'linksBaseUrl'>
 
 /**
  * The setting, or else the first name that relays accept: the machine's, the host of hosted links, or the

@@ -73,18 +73,18 @@ export function readAddress({ fault, text }: Reader, name: SettingName, given = 
 
 export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`
 
-const listenerNames = ['ops', 'api', 'links', 'hooks', 'feedback', 'console', 'bounce'] as const
+const listenerNames = ['ops', 'api', 'links', 'hooks', 'reports', 'console', 'bounce'] as const
 export type Opened = { readonly name: (typeof listenerNames)[number]; readonly address: ListenAddress }
 
 /** The listeners that a service with this configuration opens, in the order in which it opens them. */
 export function listOpened(config: OpenedFacts): readonly Opened[] {
-  const { api, bounce, console: ofConsole, feedback, hooks, links, linksBaseUrl, ops, roles } = config
+  const { api, bounce, console: ofConsole, reports, hooks, links, linksBaseUrl, ops, roles } = config
   const addresses: Readonly<Record<Opened['name'], ListenAddress | null>> = {
     ops,
     api: roles.has('api') ? api : null,
     links: roles.has('links') && linksBaseUrl !== null ? links : null,
     hooks: roles.has('hooks') ? hooks : null,
-    feedback: feedback?.address ?? null,
+    reports: reports?.address ?? null,
     console: roles.has('console') ? ofConsole : null,
     bounce: bounce?.address ?? null,
   }
@@ -97,7 +97,7 @@ export function listOpened(config: OpenedFacts): readonly Opened[] {
 type Listens = { readonly address: ListenAddress } | null
 export type OpenedFacts = ListenersConfig & {
   readonly roles: ReadonlySet<string>
-  readonly feedback: Listens
+  readonly reports: Listens
   readonly bounce: Listens
 }
 

@@ -7,12 +7,12 @@ import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { readDnsServers } from './dns.ts'
 import { findValueFault } from './env-file.ts'
-import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { readGreetingName } from './greeting.ts'
 import { findSharedPorts, type ListenersConfig, listOpened, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
 import { type Environment, newReader, type Reader, readWhole } from './reader.ts'
 import { type RelayConfig, readRelays } from './relays.ts'
+import { type ReportsConfig, readReports } from './reports.ts'
 import { readSecretKeys } from './secrets.ts'
 import { logLevels, type Mode, roles, settingNames } from './settings.ts'
 
@@ -21,7 +21,7 @@ type LogLevel = (typeof logLevels)[number]
 
 export type Config = DatabaseConfig &
   ListenersConfig &
-  FeedbackConfig & {
+  ReportsConfig & {
     readonly ring: KeyRing
     /** Dev mode: nobody signs in to the console. */
     readonly isDev: boolean
@@ -61,8 +61,8 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const database = readDatabase(reader)
   const ring = readSecretKeys(reader)
   const listeners = readListeners(reader)
-  const feedback = readFeedback(reader, { listens: serviceRoles.has('feedback') })
-  const greetingName = readGreetingName(reader, { ...listeners, ...feedback })
+  const reports = readReports(reader, { listens: serviceRoles.has('reports') })
+  const greetingName = readGreetingName(reader, { ...listeners, ...reports })
   const config = {
     ...database,
     isDev: mode === 'dev',
@@ -73,7 +73,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     dnsServers: readDnsServers(reader),
     roles: serviceRoles,
     ...listeners,
-    ...feedback,
+    ...reports,
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX'),
     logLevel: readLogLevel(reader),

@@ -27,7 +27,7 @@ export const dataFolder = './.postern'
 export const devSecretKeysFile = `${dataFolder}/secret-keys`
 export const devDatabaseUrl = `sqlite:${dataFolder}/postern.db`
 
-export const roles = ['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const
+export const roles = ['api', 'links', 'worker', 'console', 'reports', 'hooks'] as const
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 const outsideServe = (value: string) => ({ dev: value, command: value })
@@ -153,20 +153,20 @@ export const settings = {
   POSTERN_BOUNCE_LISTEN: {
     about:
       'the [bounce listener](after-delivery.md#the-bounce-listener): the address at which mail servers ' +
-      'deliver reports, such as `127.0.0.1:4024`; needs the role `feedback`',
+      'deliver reports, such as `127.0.0.1:4024`; needs the role `reports`',
   },
   POSTERN_BOUNCE_TLS: {
     about:
       "`CERTIFICATE:KEY`, two files in PEM, with which the bounce listener offers STARTTLS; the key's file " +
       'has the modes of a secret',
   },
-  POSTERN_FEEDBACK_LISTEN: {
+  POSTERN_REPORTS_LISTEN: {
     about:
       'where [webhooks of mail providers](provider-webhooks.md) arrive, such as `127.0.0.1:4026`; needs the ' +
-      'role `feedback`, and the next variable',
+      'role `reports`, and the next variable',
   },
-  POSTERN_FEEDBACK_KEYS: {
-    example: 'POSTERN_FEEDBACK_LISTEN takes calls that prove themselves, for example by basic:USER:PASSWORD',
+  POSTERN_REPORTS_KEYS: {
+    example: 'POSTERN_REPORTS_LISTEN takes calls that prove themselves, for example by basic:USER:PASSWORD',
     about:
       'how the providers prove themselves: a key for each, such as `basic:USER:PASSWORD` ' +
       '([all kinds](provider-webhooks.md#set-up)), or `file:PATH`, a file that other users cannot read',

@@ -23,7 +23,7 @@ export const supersededAfterMs = 1000
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
 /** Days after acceptance in which a report about an email counts. */
-export const feedbackDays = 10
+export const reportDays = 10
 /** Days (UTC), with today, whose bounces and complaints are compared with what was delivered. */
 export const reportedDays = 7
 /** Reports of a delay that one record keeps, at most one an hour. */

@@ -5,9 +5,9 @@ import type { Lookup } from '../domain/dns/lookup.ts'
 import type { AppId } from '../domain/id.ts'
 import type { SharedRead } from '../domain/remembered.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
-import type { ReportDeps } from '../feedback/record-report.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { Emit } from '../observe/events.ts'
+import type { ReportDeps } from '../reports/record-report.ts'
 import type { SealedSecret } from '../store/hook-store.ts'
 import type { AppActivityRow, QueueSummary } from '../store/operator-store.ts'
 import type { NewSigningKey, SigningKeyRecord } from '../store/signing-key-store.ts'
@@ -65,9 +65,9 @@ export type Management = {
   /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
   readonly bounceListener: string | null
   /** Where this process takes webhooks of mail providers; null if it does not. */
-  readonly feedbackListener: string | null
+  readonly reportsListener: string | null
   /** Those whose calls can prove themselves there. */
-  readonly feedbackProviders: readonly string[]
+  readonly reportProviders: readonly string[]
 
   // Auth servers.
   /** The public address of the hooks listener, without a slash at the end; null if there is none. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
+import type { ReportKind } from '../domain/delivery/report.ts'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
 import { dayMs } from '../domain/duration.ts'
 import type { AppId, EmailId, KeyId, SuppressionId } from '../domain/id.ts'
-import type { SuppressionRecord } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
+import type { SuppressionRecord } from '../store/report-store.ts'
 import { type EmailSituation, explainEmail } from './explain-email.ts'
 
 const at = Date.UTC(2026, 10, 21, 22, 26, 40)
@@ -41,7 +41,7 @@ const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: pa
 
 const sent: AttemptRecord = { at: at + 300, outcome: 'delivered', relay: 'r:25', reply: parseReply('250 ok') }
 const gone = parseReply('550 5.1.1 gone')
-const report = (outcome: FeedbackKind, reply?: Reply): AttemptRecord => ({
+const report = (outcome: ReportKind, reply?: Reply): AttemptRecord => ({
   ...{ at: at + 5000, outcome, source: 'mail' },
   ...(reply && { reply }),
 })

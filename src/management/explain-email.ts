@@ -2,14 +2,14 @@
 
 import { heldDays, retryForHours } from '../domain/bounds.ts'
 import { type FailureCause, findCause } from '../domain/delivery/failure-cause.ts'
-import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
+import type { ReportKind } from '../domain/delivery/report.ts'
 import { isWaiting, type SuppressionReason, suspectAfter } from '../domain/delivery/states.ts'
 import { dayMs, describeShortTime } from '../domain/duration.ts'
 import { withAdvice } from '../services/advice.ts'
-import type { SuppressionRecord } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
+import type { SuppressionRecord } from '../store/report-store.ts'
 
 export type EmailSituation = {
   /** The slug of its app, if that is disabled. */
@@ -112,7 +112,7 @@ function explainDelivery({ acceptedAt, finishedAt }: EmailRecord, last: AttemptR
     : `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
 }
 
-const findReport = ({ trail }: EmailRecord, kind: FeedbackKind): AttemptRecord | undefined =>
+const findReport = ({ trail }: EmailRecord, kind: ReportKind): AttemptRecord | undefined =>
   trail.findLast(({ outcome }) => outcome === kind)
 
 function explainReport(email: EmailRecord, kind: 'bounced' | 'complained'): string {

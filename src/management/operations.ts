@@ -18,8 +18,6 @@ import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
 import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
-import { readFeedback } from './feedback/read-feedback.ts'
-import { showFeedback } from './feedback/show-feedback.ts'
 import { checkHook } from './hooks/check-hook.ts'
 import { connectHook } from './hooks/connect-hook.ts'
 import { listHooks } from './hooks/list-hooks.ts'
@@ -36,6 +34,8 @@ import { removeOwnPasskey, whoami } from './people/account.ts'
 import { changePerson, endLink, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
 import { endSession, listSessions } from './people/sessions.ts'
 import { showMade } from './people/show-made.ts'
+import { readReports } from './reports/read-report.ts'
+import { showReports } from './reports/show-reports.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
 import { showActivity } from './service/show-activity.ts'
@@ -76,8 +76,8 @@ const operations = {
   'email.show': showEmail,
   'email.retry': retryEmail,
   'email.cancel': cancelEmail,
-  'feedback.show': showFeedback,
-  'feedback.read': readFeedback,
+  'report.show': showReports,
+  'report.read': readReports,
   'suppression.list': listSuppressions,
   'suppression.find': findSuppressions,
   'suppression.add': addSuppression,

@@ -125,7 +125,7 @@ test('the newest hundred refusals of an app are kept, with some of their faults;
 test('a bounce counts by its cause, a complaint as one; reports that were not recorded, and delays, do not count', () => {
   const counter = new ActivityCounter(() => hour)
   const report = {
-    kind: 'feedback_received',
+    kind: 'report_received',
     source: 'mail',
     emailId: 'em_1' as EmailId,
     appId: app,

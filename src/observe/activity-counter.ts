@@ -7,7 +7,7 @@ import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
 import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
 import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
-import type { AttemptRecorded, FeedbackReceived, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
+import type { AttemptRecorded, PosternEvent, ReportReceived, RequestAnswered, RequestRefused } from './events.ts'
 
 const minutesOfHour = 60
 /**
@@ -48,8 +48,8 @@ export class ActivityCounter {
         for (const { appId, state, reason } of event.ended)
           this.#add(appId, state === 'failed' ? `failed:${reason as FailureReason}` : state)
         return
-      case 'feedback_received':
-        this.#addFeedback(event)
+      case 'report_received':
+        this.#addReports(event)
         return
       case 'leases_taken_back':
         this.#add(null, 'lost', event.lost.length)
@@ -109,7 +109,7 @@ export class ActivityCounter {
     if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
   }
 
-  #addFeedback({ appId, cause, finding, isGone, result }: FeedbackReceived): void {
+  #addReports({ appId, cause, finding, isGone, result }: ReportReceived): void {
     if (result !== 'recorded') return
     if (isGone) this.#add(appId, 'gone')
     if (finding === 'bounced' && cause !== null) this.#add(appId, `bounced:${cause}`)

@@ -17,9 +17,9 @@ async function countAll(...events: PosternEvent[]): Promise<Map<string, number>>
 
 test('what may happen to reports has its series from the start, with causes for bounces alone', async () => {
   const seen = await countAll()
-  assert.equal(seen.get('postern_feedback_total{source="mail",kind="bounced",cause="mailbox_full"}'), 0)
-  assert.equal(seen.get('postern_feedback_total{source="mail",kind="complained",cause=""}'), 0)
-  assert.ok(!seen.has('postern_feedback_total{source="mail",kind="complained",cause="mailbox_full"}'))
+  assert.equal(seen.get('postern_reports_total{source="mail",kind="bounced",cause="mailbox_full"}'), 0)
+  assert.equal(seen.get('postern_reports_total{source="mail",kind="complained",cause=""}'), 0)
+  assert.ok(!seen.has('postern_reports_total{source="mail",kind="complained",cause="mailbox_full"}'))
 })
 
 test('a relay that is added has its series, at 0', async () => {
@@ -86,7 +86,7 @@ test('an email ends once: neither a deferral nor an attempt that was not made en
 
 const [emailId, appId, requestId] = ['em_1' as EmailId, 'app_1' as AppId, 'req_1']
 const bounce = {
-  ...({ kind: 'feedback_received', source: 'mail', finding: 'bounced', cause: 'mailbox_full' } as const),
+  ...({ kind: 'report_received', source: 'mail', finding: 'bounced', cause: 'mailbox_full' } as const),
   ...{ isGone: false, emailId, appId },
 }
 const accepted: RequestAnswered = {
@@ -99,10 +99,10 @@ const grown: [PosternEvent, string, number?][] = [
   [accepted, 'requests_total{source="kratos",status="202",code="accepted"}'],
   [accepted, 'emails_language_total{language="de"}'],
   [refusedRequest, 'requests_total{source="api",status="429",code="key_rate_limited"}'],
-  [{ kind: 'provider_call_refused', provider: 'brevo', requestId }, 'feedback_refused_total{source="brevo"}'],
-  [{ ...bounce, result: 'recorded' }, 'feedback_total{source="mail",kind="bounced",cause="mailbox_full"}'],
-  [{ ...bounce, result: 'stale' }, 'feedback_unmatched_total{source="mail"}'],
-  [{ ...bounce, result: 'unmatched' }, 'feedback_unmatched_total{source="mail"}'],
+  [{ kind: 'provider_call_refused', provider: 'brevo', requestId }, 'reports_refused_total{source="brevo"}'],
+  [{ ...bounce, result: 'recorded' }, 'reports_total{source="mail",kind="bounced",cause="mailbox_full"}'],
+  [{ ...bounce, result: 'stale' }, 'reports_unmatched_total{source="mail"}'],
+  [{ ...bounce, result: 'unmatched' }, 'reports_unmatched_total{source="mail"}'],
   [
     { kind: 'webhook_tried', ...webhook, outcome: 'given_up', result: '500', tries: 9, tookMs: 1 },
     'webhooks_total{result="given_up"}',
@@ -134,6 +134,6 @@ for (const [event, series, by = 1] of grown)
 
 test('of reports, one that was recorded already, or waits, counts nowhere', async () => {
   const seen = await countAll({ ...bounce, result: 'already' }, { ...bounce, result: 'waiting' })
-  const counted = [...seen].filter(([name, count]) => name.startsWith('postern_feedback') && count > 0)
+  const counted = [...seen].filter(([name, count]) => name.startsWith('postern_reports') && count > 0)
   assert.deepEqual(counted, [])
 })

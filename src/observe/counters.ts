@@ -13,12 +13,12 @@
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
-import { feedbackKinds } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { reportKinds } from '../domain/delivery/report.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
-import { eventServices, feedbackSources } from '../services/services.ts'
+import { eventServices, reportSources } from '../services/services.ts'
 import { linkResults, type PosternEvent, requestSources, signInResults, webhookOutcomes } from './events.ts'
 
 type Kind = PosternEvent['kind']
@@ -195,30 +195,30 @@ const metrics: Readonly<Record<string, Metric>> = {
       },
     },
   }),
-  postern_feedback_total: metric({
+  postern_reports_total: metric({
     help:
       'Recorded reports about emails: their source (mail, read, or a provider), what they say ' +
-      `(${feedbackKinds.join(', ')}), and the cause of a bounce`,
-    series: feedbackSources.flatMap((source) =>
-      feedbackKinds.flatMap((kind) => causesOf(kind).map((cause) => ({ source, kind, cause }))),
+      `(${reportKinds.join(', ')}), and the cause of a bounce`,
+    series: reportSources.flatMap((source) =>
+      reportKinds.flatMap((kind) => causesOf(kind).map((cause) => ({ source, kind, cause }))),
     ),
     on: {
-      feedback_received: ({ source, finding, cause, result }, count) => {
+      report_received: ({ source, finding, cause, result }, count) => {
         if (result === 'recorded') count({ source, kind: finding, cause: cause ?? '' })
       },
     },
   }),
-  postern_feedback_unmatched_total: metric({
+  postern_reports_unmatched_total: metric({
     help: 'Reports that name no email, or one without a record, or that came too late',
-    series: feedbackSources.map((source) => ({ source })),
+    series: reportSources.map((source) => ({ source })),
     on: {
-      feedback_received: ({ source, result }, count) => {
+      report_received: ({ source, result }, count) => {
         if (!['recorded', 'already', 'waiting'].includes(result)) count({ source })
       },
     },
   }),
-  postern_feedback_refused_total: metric({
-    help: 'Calls to the feedback listener that did not prove themselves; the log has a line for each',
+  postern_reports_refused_total: metric({
+    help: 'Calls to the reports listener that did not prove themselves; the log has a line for each',
     series: eventServices.map(({ name }) => ({ source: name })),
     on: { provider_call_refused: ({ provider }, count) => count({ source: provider }) },
   }),

@@ -5,8 +5,8 @@
  */
 
 import type { FailureCause } from '../domain/delivery/failure-cause.ts'
-import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { ReportKind, ReportSource } from '../domain/delivery/report.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { HookSystemName } from '../domain/hooks/hook-settings.ts'
 import { hookSystemNames } from '../domain/hooks/systems.ts'
@@ -15,7 +15,7 @@ import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
 import type { WebhookEvent } from '../domain/webhooks/webhook.ts'
-import type { FeedbackResult } from '../store/feedback-store.ts'
+import type { RecordedReport } from '../store/report-store.ts'
 
 /** `api`: an app posted to `/v1/email`; otherwise the auth server that posted. */
 export type RequestSource = 'api' | HookSystemName
@@ -79,14 +79,14 @@ export type RelayChanged = {
 }
 
 /** A report about an email came. `finding` and `cause` are what it says; nothing of its text is in here. */
-export type FeedbackReceived = {
-  readonly kind: 'feedback_received'
-  readonly source: FeedbackSource
-  readonly finding: FeedbackKind | 'other'
+export type ReportReceived = {
+  readonly kind: 'report_received'
+  readonly source: ReportSource
+  readonly finding: ReportKind | 'other'
   /** The cause of a bounce. */
   readonly cause: FailureCause | null
   /** `unmatched`: it names no email. `no_report`: it says nothing of its delivery. */
-  readonly result: FeedbackResult['kind'] | 'unmatched' | 'no_report'
+  readonly result: RecordedReport['kind'] | 'unmatched' | 'no_report'
   /** It proves that the recipient's mailbox does not exist. */
   readonly isGone: boolean
   readonly emailId: EmailId | null
@@ -152,10 +152,10 @@ export type PosternEvent =
   | RequestAnswered
   | OperationAnswered
   | AttemptRecorded
-  | FeedbackReceived
+  | ReportReceived
   | RelayChanged
   | WebhookTried
-  /** A call to the feedback listener did not prove itself. */
+  /** A call to the reports listener did not prove itself. */
   | {
       readonly kind: 'provider_call_refused'
       readonly provider: string

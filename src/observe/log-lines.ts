@@ -5,10 +5,10 @@ import { describeLack } from '../domain/machine-faults.ts'
 import type {
   AttemptRecorded,
   ConsoleSignIn,
-  FeedbackReceived,
   LeasesTakenBack,
   OperationAnswered,
   PosternEvent,
+  ReportReceived,
   RequestAnswered,
   RequestRefused,
   WebhookTried,
@@ -37,7 +37,7 @@ const lines: {
   console_sign_in: signInLine,
   emails_ended: ({ ended }) => endedLines(ended),
   leases_taken_back: takenBackLines,
-  feedback_received: feedbackLine,
+  report_received: reportLine,
   // These are counted, not logged.
   mail_claimed: () => [],
   group_written: () => [],
@@ -118,7 +118,7 @@ const lines: {
   }),
   provider_call_refused: ({ kind, provider, requestId }) => ({
     level: 'warn',
-    text: 'a call of a mail provider did not prove itself: compare its secret with POSTERN_FEEDBACK_KEYS',
+    text: 'a call of a mail provider did not prove itself: compare its secret with POSTERN_REPORTS_KEYS',
     fields: { requestId, provider },
     kind,
   }),
@@ -217,7 +217,7 @@ function attemptFields(event: AttemptRecorded): Fields {
   }
 }
 
-function feedbackLine({ source, finding, cause, result, emailId, appId }: FeedbackReceived): Line {
+function reportLine({ source, finding, cause, result, emailId, appId }: ReportReceived): Line {
   const fields = {
     ...(emailId !== null && { email: emailId }),
     ...(appId !== null && { app: appId }),
@@ -227,7 +227,7 @@ function feedbackLine({ source, finding, cause, result, emailId, appId }: Feedba
     result,
   }
   const text = result === 'recorded' ? 'a report about an email was recorded' : 'a report was not recorded'
-  return { level: 'info', text, fields, kind: `feedback ${result}` }
+  return { level: 'info', text, fields, kind: `reports ${result}` }
 }
 
 function webhookLine({ appId, emailId, event, outcome, result, tookMs, tries }: WebhookTried): Line {

@@ -3,7 +3,7 @@
  * permanent}`. All but the first two may be left out.
  */
 import { failureCauses } from '../domain/delivery/failure-cause.ts'
-import type { JsonFields } from '../domain/feedback/json-fields.ts'
+import type { JsonFields } from '../services/json-fields.ts'
 import { basic } from './event-proof.ts'
 import type { MailService } from './service.ts'
 import { bounced, describeEvent, type Meanings } from './service-event.ts'

@@ -1,7 +1,7 @@
 /** Mailgun (documentation.mailgun.com). It keeps the Message-ID, and so the reference in it. */
 import { createHmac } from 'node:crypto'
-import { type JsonFields, toFields, toText } from '../domain/feedback/json-fields.ts'
 import { includes } from '../domain/signatures.ts'
+import { type JsonFields, toFields, toText } from '../services/json-fields.ts'
 import { type BodyProof, basic, secretMin } from './event-proof.ts'
 import type { MailService } from './service.ts'
 import { bounced, describeEvent, suppressed } from './service-event.ts'

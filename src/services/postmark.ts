@@ -1,6 +1,6 @@
 /** Postmark (postmarkapp.com/developer). It composes messages itself; its errors have numbers. */
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
-import { type JsonFields, toText } from '../domain/feedback/json-fields.ts'
+import { type JsonFields, toText } from '../services/json-fields.ts'
 import { basic } from './event-proof.ts'
 import { type ApiMessage, formatMailbox, json, type MailApi, readText, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'

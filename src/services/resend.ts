@@ -2,8 +2,9 @@
  * Resend (resend.com/docs), which composes messages itself. A request that is repeated with the key of an
  * email that was sent within 24 hours sends no second one.
  */
-import { type JsonFields, toFields, toText } from '../domain/feedback/json-fields.ts'
+
 import { verifyStandardWebhook } from '../domain/signatures.ts'
+import { type JsonFields, toFields, toText } from '../services/json-fields.ts'
 import { type Proof, secretMin } from './event-proof.ts'
 import { type ApiMessage, formatMailbox, json, type MailApi, readText, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'

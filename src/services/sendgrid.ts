@@ -1,6 +1,6 @@
 /** SendGrid (twilio.com/docs/sendgrid). */
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
-import type { JsonFields } from '../domain/feedback/json-fields.ts'
+import type { JsonFields } from '../services/json-fields.ts'
 import { headerCharactersMax, type Proof } from './event-proof.ts'
 import type { MailService } from './service.ts'
 import { blocked, bounced, describeEvent, type Meanings, suppressed } from './service-event.ts'

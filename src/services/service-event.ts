@@ -1,11 +1,11 @@
 /** One event of a mail service, in the words of all of them. */
 import type { FailureCause } from '../domain/delivery/failure-cause.ts'
-import type { FeedbackKind } from '../domain/delivery/feedback.ts'
-import { toText } from '../domain/feedback/json-fields.ts'
+import type { ReportKind } from '../domain/delivery/report.ts'
+import { toText } from '../services/json-fields.ts'
 
 /** The meaning of a type of event. */
 export type EventMeaning = {
-  readonly kind: FeedbackKind
+  readonly kind: ReportKind
   /** Whether the service calls a bounce permanent; otherwise the reply decides. */
   readonly permanent?: boolean
   /** The cause of a bounce, where the service knows more than the reply says. */
@@ -30,7 +30,7 @@ export const bounced = (permanent?: boolean, correct?: (judged: FailureCause) =>
 })
 
 /** By the type of an event, as the service writes it. */
-export type Meanings = Readonly<Record<string, EventMeaning | FeedbackKind>>
+export type Meanings = Readonly<Record<string, EventMeaning | ReportKind>>
 
 /** The event, or null if its type says nothing about a delivery. */
 export function describeEvent(meanings: Meanings, type: unknown, details: EventDetails): ServiceEvent | null {

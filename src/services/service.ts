@@ -21,7 +21,7 @@
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
 import type { AccountRefusal } from '../domain/delivery/smtp-reply.ts'
-import type { JsonFields } from '../domain/feedback/json-fields.ts'
+import type { JsonFields } from '../services/json-fields.ts'
 import type { BodyProof, Proof } from './event-proof.ts'
 import type { MailApi } from './mail-api.ts'
 import type { ServiceEvent } from './service-event.ts'

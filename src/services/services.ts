@@ -1,5 +1,5 @@
 /** All mail services that Postern knows, and what is derived from them. The first match counts. */
-import type { FeedbackSource } from '../domain/delivery/feedback.ts'
+import type { ReportSource } from '../domain/delivery/report.ts'
 import { brevo } from './brevo.ts'
 import { generic } from './generic.ts'
 import { google } from './google.ts'
@@ -49,4 +49,4 @@ export const findEventService = (name: string): EventService | null =>
   eventServices.find((service) => service.name === name) ?? null
 
 /** All ways by which reports come. */
-export const feedbackSources: readonly FeedbackSource[] = ['mail', 'read', ...eventServices.map(({ name }) => name)]
+export const reportSources: readonly ReportSource[] = ['mail', 'read', ...eventServices.map(({ name }) => name)]

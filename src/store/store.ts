@@ -14,10 +14,10 @@ import type { LimitHit, LimitRefusal } from '../domain/limit.ts'
 import type { EmailContent } from '../domain/request/email-content.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
-import type { FeedbackStore } from './feedback-store.ts'
 import type { HookStore } from './hook-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
+import type { ReportStore } from './report-store.ts'
 import type { SigningKeyStore } from './signing-key-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
@@ -146,7 +146,7 @@ export type MissingKey = {
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, FeedbackStore, HookStore, SigningKeyStore, WebhookStore {
+export interface Store extends OperatorStore, PeopleStore, ReportStore, HookStore, SigningKeyStore, WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

@@ -100,7 +100,7 @@ async function suppressGone(store: Store) {
     cause: 'no_mailbox',
     reply,
   } as const
-  await store.recordFeedback({ email: id, source: 'mail', finding, destination: 'gmx' })
+  await store.recordReport({ email: id, source: 'mail', finding, destination: 'gmx' })
   const recipient = store.nameRecipient(goneAddress as EmailAddress)
   const until = store.now() + 3_600_000
   await store.setSuppression({ app: null, recipient, destination: 'other', until }, operator)
@@ -135,7 +135,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
   const key = await newAcme(store)
   const suppressions = await suppressGone(store)
-  const sources = await store.listFeedbackSources()
+  const sources = await store.listReportSources()
   assert.equal(sources.length, 1)
   const signingKeys = await addSigningKey(store, ring)
   const hookSecret = await addHookSecret(store, ring)
@@ -176,7 +176,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   const copied = await openPostgresStore({ address, ring, queueMax: 1000 })
   atEnd(t, () => copied.close())
   assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
-  assert.deepEqual(await copied.listFeedbackSources(), sources)
+  assert.deepEqual(await copied.listReportSources(), sources)
   assert.deepEqual(await copied.listSigningKeys(null), signingKeys)
   assert.deepEqual(await copied.listHookSecrets('acme', 'zitadel'), [hookSecret])
   for (const { raw } of relay.received) assert.match(raw, /^DKIM-Signature: .* d=acme\.test;\r\n s=p1;/)

@@ -112,7 +112,7 @@ test('a strike, and the look-up for a request, search suppressions and counts', 
   const reply = parseReply('550 5.1.1 no such user')
   const finding = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply }
   const args = [{ email, source: 'mail', finding, destination: 'other' }]
-  connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'recordFeedback', args }))
+  connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'recordReport', args }))
   const found = new WriteTransaction(writer).findSuppression(app, 'r', 'magic_link')
   assert.equal(found, 'no_mailbox')
   // `select 1 … limit 1` asks whether there is any.

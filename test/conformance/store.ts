@@ -4,7 +4,6 @@
  */
 import { test } from 'node:test'
 import { activity, nodes, queueMeasures, refusals } from './activity-cases.ts'
-import { feedback } from './feedback-cases.ts'
 import { hookSecrets } from './hook-secret-cases.ts'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { keyRings } from './key-ring-cases.ts'
@@ -14,6 +13,7 @@ import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
 import { people } from './people-cases.ts'
 import { fairness, leases, queue } from './queue-cases.ts'
+import { reports } from './report-cases.ts'
 import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
 import { supersedes } from './supersede-cases.ts'
@@ -41,7 +41,7 @@ export function describeStore(engine: Engine): void {
   refusals(it)
   nodes(it)
   queueMeasures(it)
-  feedback(it)
+  reports(it)
   suppressions(it)
   supersedes(it)
   signingKeys(it)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { KeyHash } from '../../src/domain/app/delivery-key.ts'
 import { hookSecretsMax, keysMax, passkeysMax, stepMax } from '../../src/domain/bounds.ts'
-import type { Bounce } from '../../src/domain/delivery/feedback.ts'
+import type { Bounce } from '../../src/domain/delivery/report.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { dayMs, minuteMs } from '../../src/domain/duration.ts'
 import {
@@ -190,18 +190,18 @@ export const operatorCases: Cases<ScriptName> = {
     'of the tenant': (it) =>
       it.run('recordAction', { action: 'email.find', app: acme, target: 'x', before: null, after: null }, actor),
   },
-  recordFeedback: {
+  recordReport: {
     'a bounce': (it) => {
       endOneWebhook(it)
-      assert.equal(it.run('recordFeedback', { ...report, finding: bounce }).kind, 'recorded')
+      assert.equal(it.run('recordReport', { ...report, finding: bounce }).kind, 'recorded')
     },
     'a complaint, and no spam': (it) => {
       for (const kind of ['complained', 'not_spam', 'confirmed'] as const)
-        assert.equal(it.run('recordFeedback', { ...report, finding: { kind } }).kind, 'recorded')
+        assert.equal(it.run('recordReport', { ...report, finding: { kind } }).kind, 'recorded')
     },
     'of an email that waits': (it) => {
       const email = idOf('em', parts.ready) as EmailId
-      assert.equal(it.run('recordFeedback', { ...report, email, finding: bounce }).kind, 'waiting')
+      assert.equal(it.run('recordReport', { ...report, email, finding: bounce }).kind, 'waiting')
     },
   },
   strikeRefused: {

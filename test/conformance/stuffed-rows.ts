@@ -237,7 +237,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   migration: 'one row for each migration',
   node: 'one row for each process of the last day',
   queue_depth: 'one row',
-  feedback_source: 'one row for each kind of source',
+  report_source: 'one row for each kind of source',
   secret: 'one row for each secret of the service',
   probe: 'one row',
   sqlite_sequence: 'one row for each table with autoincrement',

@@ -1,12 +1,12 @@
 /** Conformance: suppressions of recipients by reports, and the brake on those of mass bounces. */
 import assert from 'node:assert/strict'
 import { failureCauses } from '../../src/domain/delivery/failure-cause.ts'
-import type { Bounce, FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
+import type { Bounce, ReportFinding } from '../../src/domain/delivery/report.ts'
 import type { Destination } from '../../src/domain/delivery/suppression.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import type { AppId, EmailId } from '../../src/domain/id.ts'
 import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
-import type { SuppressionRecord } from '../../src/store/feedback-store.ts'
+import type { SuppressionRecord } from '../../src/store/report-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { listEmails } from '../support/operator.ts'
 import { day, type It, kinds, type Subject } from './subject.ts'
@@ -146,7 +146,7 @@ const strikes: SharedCases = {
     newSender,
   }) => {
     const sender = await newSender()
-    const findings: FeedbackFinding[] = [
+    const findings: ReportFinding[] = [
       ...(['other', 'unknown'] satisfies Bounce['about'][]).map((about) => ({ ...bounced, about })),
       { ...bounced, permanent: false },
       ...failureCauses.filter((cause) => cause !== 'no_mailbox').map((cause) => ({ ...bounced, cause })),

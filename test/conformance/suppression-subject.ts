@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { latelyMinutes } from '../../src/domain/bounds.ts'
-import type { FeedbackFinding, FeedbackSource } from '../../src/domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import type { ReportFinding, ReportSource } from '../../src/domain/delivery/report.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { Destination } from '../../src/domain/delivery/suppression.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import type { Strike, SuppressionQuery, SuppressionRecord } from '../../src/store/feedback-store.ts'
+import type { Strike, SuppressionQuery, SuppressionRecord } from '../../src/store/report-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -78,17 +78,17 @@ export async function deliver(
   })
 }
 
-type From = { readonly source?: FeedbackSource; readonly destination?: Destination }
+type From = { readonly source?: ReportSource; readonly destination?: Destination }
 
 /** The effect of a report that is recorded; null if it is there already. */
 export async function report(
   store: Store,
   email: EmailId | undefined,
-  finding: FeedbackFinding,
+  finding: ReportFinding,
   { source = 'mail', destination = 'other' }: From = {},
 ): Promise<Strike | null> {
   assert.ok(email)
-  const result = await store.recordFeedback({ email, source, finding, destination })
+  const result = await store.recordReport({ email, source, finding, destination })
   if (result.kind === 'already') return null
   assert.ok(result.kind === 'recorded', result.kind)
   return result.strike

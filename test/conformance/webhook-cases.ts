@@ -52,7 +52,7 @@ export function webhooks(it: It): void {
     const sealedTo = recipientSealer(testRing(store))(one, to)
     await suppress(store, await newSender(store, 'other'), to, 30 * day)
     for (let n = 0; n < 2; n++)
-      await store.recordFeedback({
+      await store.recordReport({
         email: one,
         source: 'mail',
         finding: bounced,

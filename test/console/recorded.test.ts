@@ -151,7 +151,7 @@ test('every command says what was recorded', async () => {
       'activity',
       'activity --app acme',
       'activity --json',
-      'feedback status',
+      'report status',
     ],
     ...['app list', 'app show acme', 'key list acme', 'token list', 'person list', 'audit', 'audit --app acme'],
     ...['email list', 'email list --app shop', 'email list --state failed', 'refusal list acme'],

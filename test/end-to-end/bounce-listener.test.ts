@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { BounceListener } from '../../src/feedback/bounce-listener.ts'
+import { BounceListener } from '../../src/reports/bounce-listener.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { writeReport } from '../support/reports.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
@@ -40,7 +40,7 @@ test('a report to the bounce address of an email is recorded before it is answer
   assert.equal(await state(id), 'bounced')
   assert.match(await hand(sender.toUpperCase(), report), /^250/, 'a report that is known already is taken')
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
-  assert.match(metrics, /postern_feedback_total\{source="mail",kind="bounced",cause="no_mailbox"\} 1\n/)
+  assert.match(metrics, /postern_reports_total\{source="mail",kind="bounced",cause="no_mailbox"\} 1\n/)
   assert.ok(service.log.some((line) => line.includes(id) && line.includes('"finding":"bounced"')))
   assert.ok(!service.log.join('').includes('ada@example.com'))
 })
@@ -80,14 +80,14 @@ test('mail that is no report is taken and dropped: a bounce is never bounced', a
   assert.match(await hand('bounces@bounce.acme.test', writeReport({ to: 'x', recipient: 'x@y.z' })), /^250/)
   assert.equal(await state(id), 'delivered')
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
-  assert.match(metrics, /postern_feedback_unmatched_total\{source="mail"\} [3-9]\n/)
+  assert.match(metrics, /postern_reports_unmatched_total\{source="mail"\} [3-9]\n/)
   // The last one says that a mailbox does not exist, but without a reference nobody reads that.
   const unmatched = service.log.filter((line) => line.includes('"result":"unmatched"'))
   assert.ok(unmatched.length > 0 && unmatched.every((line) => line.includes('"finding":"other"')))
 })
 
 test('a report about an email in the queue is answered 451, and taken once the email has ended', async () => {
-  const held = await startTestService({ after }, { roles: new Set(['api', 'feedback'] as const), bounce })
+  const held = await startTestService({ after }, { roles: new Set(['api', 'reports'] as const), bounce })
   const id = ((await held.post(validBody())).headers.get('email-id') ?? '') as EmailId
   const to = `b+${held.store.makeReference(id)}@acme.test`
   const at = Number(new URL(held.urls.bounce ?? '').port)
@@ -105,7 +105,7 @@ test('while the store does not answer, reports are answered 451, and strangers 5
   const events: string[] = []
   const listener = new BounceListener(
     {
-      store: { ...store, findReported: down, recordFeedback: down },
+      store: { ...store, findReported: down, recordReport: down },
       sealRecipient: () => '',
       emit: ({ kind }) => void events.push(kind),
     },

@@ -19,7 +19,7 @@ const service = await startTestService(
   {
     hooks: true,
     linksBaseUrl: 'https://links.acme.test',
-    feedback: { address, keys: readKeys(writeKeys(newSecrets())) },
+    reports: { address, keys: readKeys(writeKeys(newSecrets())) },
     ...{ bounce: { address, tls: null }, bounceAddress },
     isProxy: () => false,
   },
@@ -58,7 +58,7 @@ const call = (port: number, localAddress: string) =>
   })
 
 /** An eighth of the connections of each listener. */
-const shares = { ops: 1024, api: 512, links: 256, hooks: 113, console: 204, feedback: 15 } as const
+const shares = { ops: 1024, api: 512, links: 256, hooks: 113, console: 204, reports: 15 } as const
 
 for (const [name, share] of Object.entries(shares))
   test(`${name}: one client has ${share} idle connections, and 20 calls of another are answered`, async (t) => {
@@ -78,17 +78,17 @@ test('bounce: 120 idle connections of one client, and 20 reports of another are 
 })
 
 test('idle connections of many networks, as many as there may be, keep nobody out', async (t) => {
-  const feedback = portOf(service.urls.feedback)
-  await openMany(t, feedback, 130, (n) => ({ localAddress: `127.${10 + n}.0.1` }))
-  for (let n = 0; n < 20; n++) assert.ok((await call(feedback, '127.3.0.5')) >= 200)
+  const reports = portOf(service.urls.reports)
+  await openMany(t, reports, 130, (n) => ({ localAddress: `127.${10 + n}.0.1` }))
+  for (let n = 0; n < 20; n++) assert.ok((await call(reports, '127.3.0.5')) >= 200)
   const bounce = portOf(service.urls.bounce)
   await openMany(t, bounce, 60, (n) => ({ localAddress: `127.${10 + n}.0.1` }))
   assert.match(await handReport(bounce, { to: bounceAddress, report: 'Hello' }), /^250/)
 })
 
 test('a header that does not end keeps no place; a body does, in the client’s own share', async (t) => {
-  const port = portOf(service.urls.feedback)
-  const header = 'POST /feedback/generic HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n'
+  const port = portOf(service.urls.reports)
+  const header = 'POST /reports/generic HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n'
   await openMany(t, port, 20, () => ({ localAddress: '127.0.0.3', text: header }))
   assert.ok((await call(port, '127.0.0.3')) >= 200)
   const held: Socket[] = []

@@ -9,7 +9,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { reportMax } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { BounceListener, type BounceListenerOptions } from '../../src/feedback/bounce-listener.ts'
+import { BounceListener, type BounceListenerOptions } from '../../src/reports/bounce-listener.ts'
 import { writeReport } from '../support/reports.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -25,7 +25,7 @@ const { store } = service
 
 /** A listener on the store of the service. `calls` counts what it asks of it. */
 async function listen(scope: Scope, options: Partial<BounceListenerOptions> = {}) {
-  const calls = { openReference: 0, findReported: 0, recordFeedback: 0 }
+  const calls = { openReference: 0, findReported: 0, recordReport: 0 }
   const counted: typeof store = {
     ...store,
     openReference: (reference) => {
@@ -36,9 +36,9 @@ async function listen(scope: Scope, options: Partial<BounceListenerOptions> = {}
       calls.findReported += 1
       return store.findReported(id)
     },
-    recordFeedback: (feedback) => {
-      calls.recordFeedback += 1
-      return store.recordFeedback(feedback)
+    recordReport: (reports) => {
+      calls.recordReport += 1
+      return store.recordReport(reports)
     },
   }
   const events: string[] = []
@@ -84,7 +84,7 @@ test('1,000 clients at once that say nothing do not keep a report out', async (t
   await eventually(() => heard.greetings >= 50 && heard.ended === 950)
   assert.match(await handReport(port, email), /^250/)
   assert.equal(await state(email.id), 'bounced')
-  assert.equal(calls.recordFeedback, 1)
+  assert.equal(calls.recordReport, 1)
   await eventually(() => heard.ended === 951)
 })
 
@@ -167,7 +167,7 @@ test('a message without end, drops of it, and a handshake that stops all end wit
   assert.match(await handshake.say('STARTTLS'), /^220/)
   handshake.socket.write(Buffer.from('1603010200010001', 'hex'))
   await Promise.all([pour(), drip(), eventually(handshake.isClosed)])
-  assert.deepEqual([calls.findReported, calls.recordFeedback, events.length], [0, 0, 0])
+  assert.deepEqual([calls.findReported, calls.recordReport, events.length], [0, 0, 0])
 })
 
 test('it stops while sessions are open, and a report in progress is not lost: its sender hears no 250', {
@@ -183,7 +183,7 @@ test('it stops while sessions are open, and a report in progress is not lost: it
   assert.match(await half.say('.'), /^421|closed/)
   assert.equal(await state(id), 'delivered')
 
-  const other = await startTestService(t, { roles: new Set(['feedback'] as const), bounce, bounceAddress })
+  const other = await startTestService(t, { roles: new Set(['reports'] as const), bounce, bounceAddress })
   const at = Number(new URL(other.urls.bounce ?? '').port)
   const last = [await openDialogue(at), await beginData(at, bounceAddress)]
   await other.stop()
@@ -207,7 +207,7 @@ test('a flood of recipients never reaches the store', async (t) => {
   const strangers = await flood('ada@example.com')
   assert.equal(strangers.match(/^550/gm)?.length, 20)
   assert.match(strangers, /^421 4\.7\.0 /m)
-  assert.deepEqual(calls, { openReference: 0, findReported: 0, recordFeedback: 0 })
+  assert.deepEqual(calls, { openReference: 0, findReported: 0, recordReport: 0 })
   await flood(to.replace(/.{10}@/, '0123456789@'))
   assert.equal(calls.openReference, 21)
   calls.openReference = 0
@@ -215,7 +215,7 @@ test('a flood of recipients never reaches the store', async (t) => {
   assert.equal(many.match(/^452/gm)?.length, 10_000)
   assert.equal(calls.openReference, 1)
   await flood(`${'em_'.repeat(20)}@example.com`)
-  assert.deepEqual(calls, { openReference: 1, findReported: 0, recordFeedback: 0 })
+  assert.deepEqual(calls, { openReference: 1, findReported: 0, recordReport: 0 })
 })
 
 test('a client that sends much is refused for a while, and reports of others are taken', async (t) => {
@@ -227,7 +227,7 @@ test('a client that sends much is refused for a while, and reports of others are
     const answers = await Promise.all(Array.from({ length: 4 }, () => handReport(port, big)))
     return answers.some((answer) => answer.startsWith('451 4.7.0'))
   })
-  assert.deepEqual([calls.findReported, calls.recordFeedback], [0, 0])
+  assert.deepEqual([calls.findReported, calls.recordReport], [0, 0])
   assert.match(await handReport(port, { to: bounceAddress, report: 'Hello' }), /^250/)
   assert.match(await handReport(port, { to, report, localAddress }), /^250/, 'it knows a reference')
   assert.equal(await state(id), 'bounced')
@@ -279,7 +279,7 @@ test('a message that does not end is cut off', async (t) => {
     socket.removeAllListeners('drain')
   }
   assert.ok(sent < 64 * 1024 * 1024)
-  assert.deepEqual([calls.findReported, calls.recordFeedback, events], [0, 0, []])
+  assert.deepEqual([calls.findReported, calls.recordReport, events], [0, 0, []])
 })
 
 test('NUL bytes, long lines and long commands: a report among them counts, and none harms', async (t) => {

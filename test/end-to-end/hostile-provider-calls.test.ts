@@ -8,8 +8,8 @@ import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import type { EmailId } from '../../src/domain/id.ts'
-import { newFeedbackListener } from '../../src/web/feedback/feedback-listener.ts'
 import { close, listen } from '../../src/web/http/listener.ts'
+import { newReportsListener } from '../../src/web/reports/reports-listener.ts'
 import { randomFrom } from '../support/generator.ts'
 import { countStatuses, spoilJson } from '../support/hostile-json.ts'
 import {
@@ -28,9 +28,9 @@ import { eventually } from '../support/wait.ts'
 
 const bodiesPerProvider = Number(process.env.POSTERN_FUZZ ?? 500)
 const secrets = newSecrets()
-const feedback = { address: { host: '127.0.0.1', port: 0 }, keys: readKeys(writeKeys(secrets)) }
+const reports = { address: { host: '127.0.0.1', port: 0 }, keys: readKeys(writeKeys(secrets)) }
 const relay = await startSmtpServer({ after })
-const service = await startTestService({ after }, { relays: [relayTo(relay.port)], feedback })
+const service = await startTestService({ after }, { relays: [relayTo(relay.port)], reports })
 const { store } = service
 
 const values = [
@@ -45,7 +45,7 @@ const names = (provider: Caller): string[] =>
 
 const post = async (provider: Caller, text: string) => {
   const headers = prove(provider, secrets, { text, atMs: store.now() })
-  const answer = await fetch(`${service.urls.feedback}/feedback/${provider}`, {
+  const answer = await fetch(`${service.urls.reports}/reports/${provider}`, {
     method: 'POST',
     headers,
     body: text,
@@ -103,18 +103,18 @@ for (const [name, text] of Object.entries(worst))
   })
 
 test('126 connections may be open, each with a body that is not whole; more are closed unanswered', async (t) => {
-  const { keys } = feedback
-  const listener = newFeedbackListener({
+  const { keys } = reports
+  const listener = newReportsListener({
     ...{ store, keys, emit: () => {}, sealRecipient: () => '', isStopping: () => false },
   })
   t.after(() => close(listener, 0))
-  const at = new URL(await listen(listener, feedback.address))
+  const at = new URL(await listen(listener, reports.address))
   const open = async () => {
     const socket = connect(Number(at.port), at.hostname)
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.on('error', () => {}) // it is closed by the other side
     await once(socket, 'connect')
-    socket.write('POST /feedback/generic HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n{')
+    socket.write('POST /reports/generic HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n{')
     return { socket, closed }
   }
   let begun = 0
@@ -126,5 +126,5 @@ test('126 connections may be open, each with a body that is not whole; more are 
   assert.equal(socket.bytesRead, 0)
   assert.ok(held.every((each) => !each.socket.destroyed))
   for (const each of held) each.socket.destroy()
-  await eventually(() => fetch(new URL('/feedback/generic', at)).catch(() => null))
+  await eventually(() => fetch(new URL('/reports/generic', at)).catch(() => null))
 })

@@ -254,7 +254,7 @@ const forPeople = 'account.remove_passkey'
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end', 'feedback.read', 'hook.check', 'webhook.test'] as const),
+  ...(['person.remove_passkey', 'session.end', 'report.read', 'hook.check', 'webhook.test'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */
@@ -325,8 +325,8 @@ async function commandsFor(
     'refusal.list': ['refusal', 'list', 'acme'],
     'refusal.show': ['refusal', 'show', refused],
     'activity.show': ['activity', '--since', '2h'],
-    'feedback.show': ['feedback', 'status'],
-    'feedback.read': ['feedback', 'read', '--dry-run'],
+    'report.show': ['report', 'status'],
+    'report.read': ['report', 'read', '--dry-run'],
     'suppression.list': ['suppression', 'list'],
     'suppression.find': ['suppression', 'find', `one-${way}@example.com`],
     'suppression.add': ['suppression', 'add', `gone-${way}@example.com`, '--app', 'acme'],

@@ -54,8 +54,8 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'refusal.list': ({ app }) => ['refusal', 'list', app.slug],
   'refusal.show': ({ request }) => ['refusal', 'show', request],
   'activity.show': () => ['activity'],
-  'feedback.show': () => ['feedback', 'status'],
-  'feedback.read': () => ['feedback', 'read', '--dry-run'],
+  'report.show': () => ['report', 'status'],
+  'report.read': () => ['report', 'read', '--dry-run'],
   'suppression.list': () => ['suppression', 'list'],
   'suppression.find': () => ['suppression', 'find', 'ada@example.com'],
   'suppression.add': ({ app }) => ['suppression', 'add', 'bob@example.com', '--app', app.slug],
@@ -100,7 +100,7 @@ const names = [...(Object.keys(commands) as Command[]).filter((name) => !last.in
 /** These also answer 1 for what they report, or, as this app has no webhook address, for that. */
 const mayFail = new Set<Command>([
   ...(['status.show', 'checks.run', 'domain.check', 'hook.check'] as const),
-  ...(['app.test_email', 'webhook.test', 'feedback.read'] as const),
+  ...(['app.test_email', 'webhook.test', 'report.read'] as const),
 ])
 
 /** A mail server that pipes a report then keeps it (`sysexits.h`). */
@@ -166,7 +166,7 @@ for (const role of roles)
         const cell = `${name} for ${role}, ${scope}: ${ran.code} ${ran.err}`
         const expected = expectedOf(name, role, scope)
         if (expected !== null) {
-          assert.equal(ran.code, name === 'feedback.read' ? mailComesAgain : 1, cell)
+          assert.equal(ran.code, name === 'report.read' ? mailComesAgain : 1, cell)
           assert.match(ran.err, refusals[expected], cell)
         } else {
           assert.ok(ran.code === 0 || (ran.code === 1 && mayFail.has(name)), cell)

@@ -12,7 +12,7 @@ const bounceAddress = 'bounces@bounce.acme.test'
 test('twenty clients that make many small pieces of the largest message take little memory', async (t) => {
   const port = await freePort()
   const { child } = await startServe(t, {
-    POSTERN_ROLES: 'feedback',
+    POSTERN_ROLES: 'reports',
     POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`,
     POSTERN_BOUNCE_ADDRESS: bounceAddress,
   })

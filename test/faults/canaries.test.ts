@@ -218,7 +218,7 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
 /** The same for webhooks of mail providers, whose replies name the recipient and its link. */
 async function liveWebhooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   const own = { ...newSecrets(), basic: 'postern:canary-password-of-webhooks', mailgun: 'canary-signing-key' }
-  const more = { POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0', POSTERN_FEEDBACK_KEYS: writeKeys(own) }
+  const more = { POSTERN_REPORTS_LISTEN: '127.0.0.1:0', POSTERN_REPORTS_KEYS: writeKeys(own) }
   const started = await startMarked(t, { databaseUrl, said: echoed, more })
   const { server, messages } = started
   await endInEveryWay(started, ['failed', 'deferred', 'delivered'], (to, ending) =>
@@ -231,7 +231,7 @@ async function liveWebhooks(t: TestContext, databaseUrl: string): Promise<Lived>
     const payload = JSON.stringify(readPayload(provider, name, { reference, to }))
     const body = JSON.parse(payload.replaceAll('https://help.example.com/?token=4711', marked.url))
     const { headers, text } = signCall(provider, secrets, { body, atMs: Date.now() })
-    const answer = await fetch(`${server.feedback}/feedback/${provider}`, {
+    const answer = await fetch(`${server.reports}/reports/${provider}`, {
       method: 'POST',
       headers,
       body: text,

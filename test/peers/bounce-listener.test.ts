@@ -1,4 +1,4 @@
-/** Reports that a real Postfix or fetchmail hands to the bounce listener, or to `postern feedback read`. */
+/** Reports that a real Postfix or fetchmail hands to the bounce listener, or to `postern report read`. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { BounceListener } from '../../src/feedback/bounce-listener.ts'
+import { BounceListener } from '../../src/reports/bounce-listener.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { command, newAcme, serveEnvironment, serveHere } from '../support/cli.ts'
 import { startMailbox } from '../support/dovecot.ts'
@@ -28,13 +28,13 @@ async function start(t: Scope) {
   const service = await startTestService(t, { relays: [relayTo(relay.port)], bounceAddress })
   const { store } = service
   const state = { isUp: false, refused: 0 }
-  const recordFeedback: typeof store.recordFeedback = async (feedback) => {
-    if (state.isUp) return store.recordFeedback(feedback)
+  const recordReport: typeof store.recordReport = async (reports) => {
+    if (state.isUp) return store.recordReport(reports)
     state.refused += 1
     throw new StoreUnavailable('down')
   }
   const listener = new BounceListener(
-    { store: { ...store, recordFeedback }, emit: () => {}, sealRecipient: () => '' },
+    { store: { ...store, recordReport }, emit: () => {}, sealRecipient: () => '' },
     { address: { host: '127.0.0.1', port: 0 }, tls: null, bounceAddress },
   )
   t.after(() => listener.close())
@@ -103,7 +103,7 @@ test('fetchmail hands a mailbox to the listener, and leaves in it what the liste
   assert.deepEqual(await readTrail(email.id), ['delivered', 'bounced'])
 })
 
-test('fetchmail hands a mailbox to `postern feedback read`, and leaves in it a report that may count later', {
+test('fetchmail hands a mailbox to `postern report read`, and leaves in it a report that may count later', {
   skip,
 }, async (t) => {
   const relay = await startSmtpServer(t)
@@ -116,7 +116,7 @@ test('fetchmail hands a mailbox to `postern feedback read`, and leaves in it a r
   const mailbox = await startMailbox(t)
   // Only the field that the mailbox's own server wrote has the reference.
   mailbox.put(`Delivered-To: ${sender}\n${writeReport({ to: 'x@acme.test', recipient: 'ada@example.com' })}`)
-  const run = () => fetchMail(t, mailbox.port, `mda "${command.join(' ')} feedback read"`, env as NodeJS.ProcessEnv)
+  const run = () => fetchMail(t, mailbox.port, `mda "${command.join(' ')} report read"`, env as NodeJS.ProcessEnv)
   await run()
   assert.equal(mailbox.count(), 1)
   await serveHere(t, { ...env, POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })

@@ -206,7 +206,7 @@ export type RunningPostern = {
   readonly console: string
   /** Where auth servers post; undefined if the process listens for none. */
   readonly hooks?: string
-  readonly feedback?: string
+  readonly reports?: string
   readonly key: string
   readonly env: Variables
   readonly child: ChildProcess
@@ -313,7 +313,7 @@ export async function spawnServe(
     ops: string
     console: string
     hooks?: string
-    feedback?: string
+    reports?: string
   }
   const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
@@ -326,7 +326,7 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { api, ops, console, hooks, feedback } = await started
-  const others = { ...(hooks && { hooks }), ...(feedback && { feedback }) }
+  const { api, ops, console, hooks, reports } = await started
+  const others = { ...(hooks && { hooks }), ...(reports && { reports }) }
   return { api, ops, console, ...others, env, child, output: () => output }
 }

@@ -67,7 +67,7 @@ const locals = ['ada', 'a.b', 'a+b', '"a b"', 'a..b', '.a', 'ä', 'a'.repeat(65)
 const domains = ['example.com', 'EXAMPLE.com', 'exämple.com', 'localhost', '[127.0.0.1]', 'a..b', '-a.com', 'a.b>', '']
 
 const randomAddress = (random: Random): string =>
-  `${pick(random, locals)}${pick(random, ['@', '@', '@', '@@', ''])}${pick(random, domains)}`
+  `${pick(random, locals)}${pick(random, ['@', '@', '@', 'report', ''])}${pick(random, domains)}`
 
 const odd: readonly unknown[] = [
   null,

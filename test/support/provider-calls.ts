@@ -38,7 +38,7 @@ export function newSecrets(seed = 1) {
   }
 }
 
-/** As in `POSTERN_FEEDBACK_KEYS`. */
+/** As in `POSTERN_REPORTS_KEYS`. */
 export const writeKeys = ({ basic, mailgun, resend, sendgridPublic }: Secrets): string =>
   `basic:${basic} resend:whsec_${resend} sendgrid:${sendgridPublic} mailgun:${mailgun}`
 

@@ -44,7 +44,7 @@ export type TestOptions = Partial<
     | 'bounceAddress'
     | 'dnsServers'
     | 'bounce'
-    | 'feedback'
+    | 'reports'
     | 'allowsPrivateWebhooks'
     | 'consoleUrl'
     | 'consoleIsLocal'
@@ -90,7 +90,7 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'reports', 'hooks'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
@@ -107,7 +107,7 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     queueMax: options.queueMax ?? 1_000_000,
     bounceAddress: options.bounceAddress ?? null,
     bounce: options.bounce ?? null,
-    feedback: options.feedback ?? null,
+    reports: options.reports ?? null,
     logLevel: 'debug',
   }
 }

@@ -84,7 +84,7 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'key.create': () => ({ name: `key ${serial++}` }),
   'key.find': ({ deliveryKey }) => ({ key: deliveryKey }),
   'key.change': () => ({ name: `key ${serial++}` }),
-  'feedback.read': () => ({ report: 'Subject: nothing', dryRun: true }),
+  'report.read': () => ({ report: 'Subject: nothing', dryRun: true }),
   'key.replace': () => ({}),
   'email.find': () => ({ to: 'ada@example.com' }),
   'email.retry_all': () => ({}),

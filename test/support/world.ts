@@ -5,8 +5,8 @@
 import { hostname } from 'node:os'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
-import type { FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import type { ReportFinding } from '../../src/domain/delivery/report.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../src/domain/id.ts'
 import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
@@ -57,8 +57,8 @@ async function work(store: Store): Promise<void> {
   }
 }
 
-async function report(store: Store, email: EmailId, finding: FeedbackFinding): Promise<void> {
-  const { kind } = await store.recordFeedback({ email, source: 'mail', finding, destination: 'other' })
+async function report(store: Store, email: EmailId, finding: ReportFinding): Promise<void> {
+  const { kind } = await store.recordReport({ email, source: 'mail', finding, destination: 'other' })
   if (kind !== 'recorded') throw new Error(kind)
 }
 

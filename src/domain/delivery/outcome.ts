@@ -1,6 +1,7 @@
 /** The outcome of one delivery attempt, and the line that it leaves in the email's record. */
-import type { FeedbackKind, FeedbackSource } from './feedback.ts'
+
 import type { Reply } from './reply.ts'
+import type { ReportKind, ReportSource } from './report.ts'
 import type { FailureReason } from './states.ts'
 
 /**
@@ -41,10 +42,10 @@ export type DeliveryOutcome =
  */
 export type AttemptRecord = {
   readonly at: number
-  readonly outcome: DeliveryOutcome['kind'] | FeedbackKind | 'lost'
+  readonly outcome: DeliveryOutcome['kind'] | ReportKind | 'lost'
   readonly relay?: string
   /** The way by which a report came; absent for an attempt. */
-  readonly source?: FeedbackSource
+  readonly source?: ReportSource
   readonly reply?: Reply
   readonly ambiguous?: boolean
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { dayMs, hourMs } from '../duration.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { failureCauses } from './failure-cause.ts'
-import { type Bounce, type FeedbackFinding, judgeRecord } from './feedback.ts'
+import { type Bounce, judgeRecord, type ReportFinding } from './report.ts'
 import { parseReply } from './smtp-reply.ts'
 import {
   addStrike,
@@ -33,7 +33,7 @@ const bounce = (change: Partial<Bounce> = {}): Bounce => ({
 test('only a permanent failure of the recipient itself, of a mailbox that is not there, and a complaint suppress', () => {
   assert.equal(suppressionBy(bounce()), 'no_mailbox')
   assert.equal(suppressionBy({ kind: 'complained' }), 'complaint')
-  const harmless: FeedbackFinding[] = [
+  const harmless: ReportFinding[] = [
     bounce({ about: 'other' }),
     bounce({ about: 'unknown' }),
     bounce({ permanent: false }),
@@ -112,7 +112,7 @@ test('a reason stays until its terms end: that of the operator before a complain
   assert.equal(addStrike(complaint, 'no_mailbox', t0 + yearMs - 1).reason, 'complaint')
 })
 
-type Report = { readonly email: number; readonly finding: FeedbackFinding }
+type Report = { readonly email: number; readonly finding: ReportFinding }
 
 /** The terms after reports at one moment, each recorded once for an email, as the store does. */
 function suppressBy(reports: readonly Report[], known: SuppressionTerms | null = null) {
@@ -127,7 +127,7 @@ function suppressBy(reports: readonly Report[], known: SuppressionTerms | null =
   }, known)
 }
 
-const findings: FeedbackFinding[] = [bounce(), { kind: 'complained' }, { kind: 'delayed', reply }]
+const findings: ReportFinding[] = [bounce(), { kind: 'complained' }, { kind: 'delayed', reply }]
 const reports = fc.array(fc.record({ email: fc.integer({ min: 0, max: 4 }), finding: fc.constantFrom(...findings) }), {
   maxLength: 12,
 })

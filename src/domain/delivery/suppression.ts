@@ -6,8 +6,8 @@
 import { dayMs, hourMs } from '../duration.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
 import { findCause } from './failure-cause.ts'
-import type { Bounce, FeedbackFinding } from './feedback.ts'
 import type { DeliveryOutcome } from './outcome.ts'
+import type { Bounce, ReportFinding } from './report.ts'
 import { type SuppressionReason, suppressionReasons } from './states.ts'
 
 /** Times are milliseconds since 1970. */
@@ -44,7 +44,7 @@ export const refusesMailbox = (outcome: DeliveryOutcome): outcome is Refused =>
 type Refused = Extract<DeliveryOutcome, { readonly kind: 'failed' }>
 
 /** The reason for which a report suppresses its recipient; null if it does not. */
-export function suppressionBy(finding: FeedbackFinding): Exclude<SuppressionReason, 'operator'> | null {
+export function suppressionBy(finding: ReportFinding): Exclude<SuppressionReason, 'operator'> | null {
   if (finding.kind === 'complained') return 'complaint'
   return finding.kind === 'bounced' && provesNoMailbox(finding) ? 'no_mailbox' : null
 }

@@ -39,7 +39,7 @@ export const auditActions = [
   'email.retry',
   'email.retry_all',
   'email.cancel',
-  'feedback.read',
+  'report.read',
   'suppression.find',
   'suppression.add',
   'suppression.remove',
@@ -79,7 +79,7 @@ export const auditGroups = {
     'domain.remove_key',
     'webhook.secret',
   ],
-  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'feedback.read', 'webhook.test'],
+  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'report.read', 'webhook.test'],
   suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
   access: [
     ...['token.create', 'token.revoke', 'person.create', 'person.update'],

@@ -1,6 +1,6 @@
 /** One email as operations answer with it: with its attempts, and the suppressions of its recipient. */
 import { type Static, Type } from 'typebox'
-import { feedbackSources } from '../../services/services.ts'
+import { reportSources } from '../../services/services.ts'
 import type { EmailRecord } from '../../store/operator-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { emailFields, iso } from '../resources.ts'
@@ -10,7 +10,7 @@ const Attempt = closed({
   at: time(),
   outcome: Type.String(),
   relay: Type.Optional(Type.String()),
-  source: Type.Optional(Type.Enum([...feedbackSources], { description: 'Set for a report: the way it came.' })),
+  source: Type.Optional(Type.Enum([...reportSources], { description: 'Set for a report: the way it came.' })),
   ambiguous: Type.Optional(Type.Boolean()),
   reply: Type.Optional(Type.String()),
   code: Type.Optional(orNull(Type.Integer())),

@@ -6,7 +6,7 @@ import { latelyMinutes, reportedDays } from '../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../domain/counts.ts'
 import { isMassBounce } from '../../domain/delivery/suppression.ts'
 import { dayMs, describeDuration } from '../../domain/duration.ts'
-import type { HeardSource } from '../../store/feedback-store.ts'
+import type { HeardSource } from '../../store/report-store.ts'
 import type { Condition, Situation } from './condition.ts'
 
 /** Mail services review accounts with 5 % bounces; Gmail asks for less than 0.3 % complaints. */
@@ -64,7 +64,7 @@ export function judgeSilence({
   if (!seesAll || delivered < heardAmong || silent.length === 0) return []
   const names = silent.map(({ heardAt, source }) => `${nameSource(source)} for ${describeDuration(nowMs - heardAt)}`)
   const message = `No report has come from ${names.join(', and from ')}, though ${formatCount(delivered)} emails were delivered ${lately}. Perhaps a webhook was disabled, a secret changed, or mail to the bounce addresses is lost. Without reports, dead addresses are not noticed.`
-  return [{ kind: 'feedback_silent', message }]
+  return [{ kind: 'reports_silent', message }]
 }
 
 const nameSource = (source: HeardSource['source']): string =>

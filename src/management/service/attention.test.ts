@@ -15,7 +15,7 @@ import {
 } from '../../../test/support/attention.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
-import type { HeardSource } from '../../store/feedback-store.ts'
+import type { HeardSource } from '../../store/report-store.ts'
 import type { NodeResource } from '../resources.ts'
 import { appConditions } from './app-conditions.ts'
 import { findAttention } from './attention.ts'
@@ -373,7 +373,7 @@ test('a source of reports that was heard before needs attention after 7 days and
       reported: reportedOf({ acme: { delivered } }),
       seesAll,
     }).map(({ kind }) => kind)
-  assert.deepEqual(of(7.01, 500), ['feedback_silent'])
+  assert.deepEqual(of(7.01, 500), ['reports_silent'])
   assert.deepEqual(of(7, 500), [])
   assert.deepEqual(of(7.01, 499), [])
   assert.deepEqual(of(30, 500), [], 'it was given up')

@@ -4,7 +4,7 @@ import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { checkBounces, checkFeedback } from './check-bounces.ts'
+import { checkBounces, checkReports } from './check-bounces.ts'
 
 const address = 'bounces@bounce.acme.test' as EmailAddress
 const listener = '127.0.0.1:4024'
@@ -53,19 +53,18 @@ test('without a listener, the bounce address is said, or where bounces go withou
   )
 })
 
-test('the feedback listener, its providers, and when each source was last heard', () => {
+test('the reports listener, its providers, and when each source was last heard', () => {
   const nowMs = 1_794_000_000_000
-  const detail = (...sources: Parameters<typeof checkFeedback>[1]) =>
-    checkFeedback({ feedbackListener: '127.0.0.1:4026', feedbackProviders: ['postmark', 'resend'] }, sources, nowMs)
-      .detail
-  assert.equal(detail(), 'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: none yet')
+  const detail = (...sources: Parameters<typeof checkReports>[1]) =>
+    checkReports({ reportsListener: '127.0.0.1:4026', reportProviders: ['postmark', 'resend'] }, sources, nowMs).detail
+  assert.equal(detail(), 'the reports listener is on 127.0.0.1:4026, for postmark, resend; last reports: none yet')
   assert.equal(
     detail({ source: 'mail', heardAt: nowMs - 180_000 }, { source: 'resend', heardAt: nowMs - 7_200_000 }),
-    'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: mail 3 min ago, resend 2 h ago',
+    'the reports listener is on 127.0.0.1:4026, for postmark, resend; last reports: mail 3 min ago, resend 2 h ago',
   )
-  assert.deepEqual(checkFeedback({ feedbackListener: null, feedbackProviders: [] }, [], nowMs), {
-    check: 'feedback',
+  assert.deepEqual(checkReports({ reportsListener: null, reportProviders: [] }, [], nowMs), {
+    check: 'reports',
     ok: true,
-    detail: 'this process has no feedback listener (POSTERN_FEEDBACK_LISTEN); last reports: none yet',
+    detail: 'this process has no reports listener (POSTERN_REPORTS_LISTEN); last reports: none yet',
   })
 })

@@ -4,7 +4,7 @@ import { counted } from '../../domain/counts.ts'
 import { isBounceBase } from '../../domain/delivery/reference.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import type { HeardSource } from '../../store/feedback-store.ts'
+import type { HeardSource } from '../../store/report-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { Management } from '../context.ts'
 
@@ -31,19 +31,19 @@ export function checkBounces(
   return { check, ok: true, detail: `${describeAddress(bounceAddress, own)}; ${listener}` }
 }
 
-/** The feedback listener, and when each source of reports was last heard. */
-export function checkFeedback(
-  { feedbackListener, feedbackProviders }: Pick<Management, 'feedbackListener' | 'feedbackProviders'>,
+/** The reports listener, and when each source of reports was last heard. */
+export function checkReports(
+  { reportsListener, reportProviders }: Pick<Management, 'reportsListener' | 'reportProviders'>,
   sources: readonly HeardSource[],
   nowMs: number,
 ): Finding {
   const listener =
-    feedbackListener === null
-      ? 'this process has no feedback listener (POSTERN_FEEDBACK_LISTEN)'
-      : `the feedback listener is on ${feedbackListener}, for ${feedbackProviders.join(', ')}`
+    reportsListener === null
+      ? 'this process has no reports listener (POSTERN_REPORTS_LISTEN)'
+      : `the reports listener is on ${reportsListener}, for ${reportProviders.join(', ')}`
   const heard = sources.map(({ heardAt, source }) => `${source} ${describeDuration(nowMs - heardAt)} ago`)
   return {
-    check: 'feedback',
+    check: 'reports',
     ok: true,
     detail: `${listener}; last reports: ${heard.join(', ') || 'none yet'}`,
   }

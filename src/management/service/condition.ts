@@ -2,8 +2,8 @@
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { HeardSource } from '../../store/feedback-store.ts'
 import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
+import type { HeardSource } from '../../store/report-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { CountedQueue, MissingRecord } from '../context.ts'
@@ -38,7 +38,7 @@ export const attentionKinds = [
   'addresses_gone',
   'complaints_many',
   'bounces_many',
-  'feedback_silent',
+  'reports_silent',
   'key_expires',
   'hook_refused',
   'webhook_failing',

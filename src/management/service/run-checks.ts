@@ -6,7 +6,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { FindingResource } from '../resources.ts'
-import { checkBounces, checkFeedback } from './check-bounces.ts'
+import { checkBounces, checkReports } from './check-bounces.ts'
 import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({
@@ -16,13 +16,13 @@ export const runChecks = operation({
   target: 'none',
   wholeService: true,
   summary:
-    'Checks database, disk, worker, bounce address, feedback listener, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
+    'Checks database, disk, worker, bounce address, reports listener, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
     const { store, access, relays, findings: examined, links } = context
     const [apps, sources, hookKeys, domains, relayFindings] = await Promise.all([
       store.listApps(),
-      store.listFeedbackSources(),
+      store.listReportSources(),
       store.listHookKeys(),
       checkDomains(context),
       relays.get(),
@@ -30,7 +30,7 @@ export const runChecks = operation({
     const findings = [
       ...(await checkDatabase(store, () => examined.get())),
       checkBounces(context, apps),
-      checkFeedback(context, sources, store.now()),
+      checkReports(context, sources, store.now()),
       ...checkHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, hookKeys),
       ...domains,
       ...relayFindings,

@@ -67,7 +67,7 @@ export const showStatus = operation({
         store.listNodes(),
         store.readUsageToday(scope),
         store.readReportedUsage(scope),
-        store.listFeedbackSources(),
+        store.listReportSources(),
         store.listExpiringKeys(now + keyWarningMs),
         context.queue.get(),
         context.findings.get(),

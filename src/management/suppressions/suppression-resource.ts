@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { suppressionReasons } from '../../domain/delivery/states.ts'
 import { destinations } from '../../domain/delivery/suppression.ts'
-import type { SuppressionRecord } from '../../store/feedback-store.ts'
+import type { SuppressionRecord } from '../../store/report-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
 

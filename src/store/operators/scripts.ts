@@ -5,7 +5,6 @@ import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
-import { feedbackChanges, feedbackReads } from './feedback.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { missingKeyReads } from './missing-keys.ts'
 import { nonceChanges } from './nonces.ts'
@@ -13,6 +12,7 @@ import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
 import { probes } from './probe.ts'
 import { queueReads } from './queue-counts.ts'
+import { reportChanges, reportReads } from './reports.ts'
 import type { Script, ScriptContext } from './script.ts'
 import { signingKeyChanges, signingKeyReads } from './signing-keys.ts'
 import { suppressionChanges, suppressionReads } from './suppressions.ts'
@@ -28,7 +28,7 @@ export const changes = {
   ...nonceChanges,
   ...activityChanges,
   ...auditChanges,
-  ...feedbackChanges,
+  ...reportChanges,
   ...suppressionChanges,
   ...signingKeyChanges,
   ...webhookChanges,
@@ -50,7 +50,7 @@ export const reads = {
   ...auditReads,
   ...emailReads,
   ...queueReads,
-  ...feedbackReads,
+  ...reportReads,
   ...suppressionReads,
   ...signingKeyReads,
   ...webhookReads,

@@ -13,7 +13,7 @@ import {
 } from '../../domain/delivery/suppression.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import type { FeedbackStore, Strike } from '../feedback-store.ts'
+import type { ReportStore, Strike } from '../report-store.ts'
 import { lock, readOne, type Script, type ScriptContext } from './script.ts'
 import { allApps, lockSuppression, type Recipient, writeSuppression } from './suppressions.ts'
 
@@ -26,7 +26,7 @@ type Cause = {
 
 export function* strikeRefused(
   context: ScriptContext,
-  { email, destination, reply }: Parameters<FeedbackStore['strikeRefused']>[0],
+  { email, destination, reply }: Parameters<ReportStore['strikeRefused']>[0],
 ): Script<Strike> {
   const { prefix } = context
   const [known] = yield {

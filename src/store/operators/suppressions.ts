@@ -4,8 +4,8 @@ import type { SuppressionReason } from '../../domain/delivery/states.ts'
 import { type Destination, type SuppressionTerms, setTerms } from '../../domain/delivery/suppression.ts'
 import { type AppId, type EmailId, newId, type SuppressionId } from '../../domain/id.ts'
 import type { Action, Actor } from '../../domain/operator/audit.ts'
-import type { FeedbackStore, SuppressionQuery, SuppressionRecord } from '../feedback-store.ts'
 import type { ListPage } from '../operator-store.ts'
+import type { ReportStore, SuppressionQuery, SuppressionRecord } from '../report-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
@@ -63,7 +63,7 @@ export function* writeSuppression(
 
 function* setSuppression(
   context: ScriptContext,
-  { app, recipient, destination, until }: Parameters<FeedbackStore['setSuppression']>[0],
+  { app, recipient, destination, until }: Parameters<ReportStore['setSuppression']>[0],
   actor: Actor,
 ): Script<SuppressionRecord | 'too_many' | null> {
   if (app !== null && (yield* lockApp(context, app)) === null) return null
@@ -101,7 +101,7 @@ const suppressionAction = (
 function* clearSuppressions(
   context: ScriptContext,
   query: SuppressionQuery,
-  { actor, after }: Parameters<FeedbackStore['clearSuppressions']>[1],
+  { actor, after }: Parameters<ReportStore['clearSuppressions']>[1],
 ): Script<{ readonly removed: number; readonly next: SuppressionId | null }> {
   const { prefix } = context
   const { apps, destination, reason, since, until } = query
@@ -170,7 +170,7 @@ function* findSuppressions(
 
 function* listSuppressions(
   { nowMs, prefix }: ScriptContext,
-  { before, limit, ...query }: Parameters<FeedbackStore['listSuppressions']>[0],
+  { before, limit, ...query }: Parameters<ReportStore['listSuppressions']>[0],
 ): Script<ListPage<SuppressionRecord, SuppressionId>> {
   // Those of one app have an index; several apps are picked from all.
   const [app] = query.apps?.length === 1 && query.allApps !== true ? query.apps : []

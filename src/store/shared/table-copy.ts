@@ -18,7 +18,7 @@ export const copiedTables = [
   'history',
   'suppression',
   'signing_key',
-  'feedback_source',
+  'report_source',
   'webhook_receiver',
   'webhook_message',
   'secret',

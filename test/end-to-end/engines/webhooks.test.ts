@@ -129,7 +129,7 @@ test('a bounce and a complaint are webhooks; a second report of the same is none
   const reference = (id: EmailId) => service.store.makeReference(id)
   const bounce = `From: MAILER-DAEMON\r\nSubject: failed\r\n\r\nFinal-Recipient: rfc822; ada@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 no such user\r\n\r\nOriginal-Envelope-ID: ${reference(bounced)}\r\n`
   const complaint = `From: fbl@example.net\r\n\r\nFeedback-Type: abuse\r\n\r\nX-Entity-Ref-ID: ${reference(complained)}\r\n`
-  for (const report of [bounce, bounce, complaint]) await call(service, 'feedback.read', { body: { report } })
+  for (const report of [bounce, bounce, complaint]) await call(service, 'report.read', { body: { report } })
   await eventually(() => receiver.calls.length === 2)
   const messages = receiver.calls.map((each) => verify(each, secret)).toSorted((a, b) => a.type.localeCompare(b.type))
   assert.deepEqual(

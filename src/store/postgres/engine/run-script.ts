@@ -1,7 +1,7 @@
 /** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
 
 import { activityChanges, activityNotes } from '../../operators/activity.ts'
-import { feedbackChanges } from '../../operators/feedback.ts'
+import { reportChanges } from '../../operators/reports.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
 import { webhookDeliveries } from '../../operators/webhooks.ts'
@@ -37,7 +37,7 @@ export const runIn = <T>(
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
 const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
-const reported = new Set(Object.keys({ ...feedbackChanges, ...webhookDeliveries }))
+const reported = new Set(Object.keys({ ...reportChanges, ...webhookDeliveries }))
 
 /** The connections of a read that is not an operator's. */
 function choosePool(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {

@@ -300,7 +300,7 @@ create table signing_key (
   primary key (domain, selector)
 );
 
-create table feedback_source (
+create table report_source (
   source text collate "C" primary key,     -- mail, read, or a mail provider
   heard_at bigint not null                 -- when the last report came, to the minute
 );

@@ -291,7 +291,7 @@ create table signing_key (
   primary key (domain, selector)
 ) strict, without rowid;
 
-create table feedback_source (
+create table report_source (
   source text primary key,                 -- mail, read, or a mail provider
   heard_at integer not null                -- when the last report came, to the minute
 ) strict, without rowid;

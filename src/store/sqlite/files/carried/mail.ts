@@ -84,7 +84,7 @@ const dailyCounts: Merge = {
   isNewer: 'excluded.count > known.count',
 }
 const sources: Merge = {
-  table: 'feedback_source',
+  table: 'report_source',
   key: 'source',
   isNewer: 'excluded.heard_at > known.heard_at',
 }
@@ -101,6 +101,6 @@ export const mailKinds: readonly Kind[] = [
   { name: 'emails', tables: ['queue', 'history', 'queue_depth'], carry: carryEmails },
   { name: 'webhooks', tables: ['webhook_message'], carry: merging(webhooks, 'tried') },
   { name: 'daily counts', tables: ['usage_day'], carry: merging(dailyCounts, 'raised') },
-  { name: 'sources of reports', tables: ['feedback_source'], carry: merging(sources, 'raised') },
+  { name: 'sources of reports', tables: ['report_source'], carry: merging(sources, 'raised') },
   { name: 'audit', tables: ['audit'], carry: merging(audit) },
 ]

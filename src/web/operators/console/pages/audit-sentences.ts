@@ -49,7 +49,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'email.retry_all': ({ app, entry }) =>
     entry.app === null ? html`retried all deferred emails` : html`retried all deferred emails of ${app}`,
   'email.cancel': ({ app, entry }) => html`cancelled ${email(entry)} of ${app}`,
-  'feedback.read': ({ app, entry }) =>
+  'report.read': ({ app, entry }) =>
     entry.app === null ? html`read a report that names no email` : html`read a report about ${email(entry)} of ${app}`,
   'suppression.find': () => html`searched for a suppressed address`,
   'suppression.add': ({ app, entry }) =>

@@ -102,15 +102,15 @@ async function renderSuppressions({ get }: Visit): Promise<Html> {
 
 /** Reports of mail servers and recipients about delivered emails. */
 async function renderReports({ get, now }: Visit): Promise<Html> {
-  const feedback = await get('feedback.show', {})
-  const { apps, bounceAddress, bounced, bounceListener, complained, feedbackListener, lastAt } = feedback
+  const reports = await get('report.show', {})
+  const { apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt } = reports
   const toEmails = (state: string, text: string): Html =>
     html`<a href="/emails?state=${state}&within=10080">${text}</a>`
   const causes = Object.entries(bounced)
     .toSorted(([, a], [, b]) => b - a)
     .map(([cause, count]) => `${formatCount(count)} ${cause.replaceAll('_', ' ')}`)
   const own = apps.map((slug, n) => html`${n === 0 ? '' : ', '}<a href="/apps/${slug}/settings">${slug}</a>`)
-  const sources = feedback.sources.map(
+  const sources = reports.sources.map(
     ({ heardAt, source }, n) => html`${n === 0 ? '' : ' · '}${source} ${age(heardAt, now)}`,
   )
   return facts([
@@ -118,10 +118,10 @@ async function renderReports({ get, now }: Visit): Promise<Html> {
     ['Apps with their own', apps.length === 0 ? null : html`${own}`],
     ['Bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
     [
-      'Feedback listener',
-      feedbackListener === null
-        ? 'none in this process (POSTERN_FEEDBACK_LISTEN)'
-        : `${feedbackListener}, for ${feedback.providers.join(', ')}`,
+      'Reports listener',
+      reportsListener === null
+        ? 'none in this process (POSTERN_REPORTS_LISTEN)'
+        : `${reportsListener}, for ${reports.providers.join(', ')}`,
     ],
     ['Last heard', sources.length === 0 ? null : html`${sources}`],
     [

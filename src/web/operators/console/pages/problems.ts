@@ -40,7 +40,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   addresses_gone: () => ['/suppressions?reason=no_mailbox', 'Show the suppressions'],
   complaints_many: (apps) => [toEmails('complained', apps), 'Show the emails'],
   bounces_many: (apps) => [toEmails('bounced', apps), 'Show the emails'],
-  feedback_silent: () => delivery,
+  reports_silent: () => delivery,
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
   relay_untried: () => ['/delivery', 'Show delivery'],
   hook_refused: ([app]) => [`/apps/${app}/connect`, 'Show the auth servers'],

@@ -1,25 +1,25 @@
 /** Reads a report about an email, as the bounce listener does, and says how it was understood. */
 import { Type } from 'typebox'
-import { feedbackDays, reportTextMax } from '../../domain/bounds.ts'
+import { reportDays, reportTextMax } from '../../domain/bounds.ts'
 import { failureCauses } from '../../domain/delivery/failure-cause.ts'
-import { feedbackKinds, judgeRecord } from '../../domain/delivery/feedback.ts'
+import { judgeRecord, reportKinds } from '../../domain/delivery/report.ts'
 import { type FinalState, finalStates } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
-import type { Finding } from '../../feedback/judge-report.ts'
-import { readReport } from '../../feedback/read-report.ts'
-import { matchReport, type ReportMatch, type ReportResult, recordReport } from '../../feedback/record-report.ts'
-import type { Strike } from '../../store/feedback-store.ts'
+import type { Finding } from '../../reports/judge-report.ts'
+import { readReport } from '../../reports/read-report.ts'
+import { matchReport, type ReportMatch, type ReportResult, recordReport } from '../../reports/record-report.ts'
+import type { Strike } from '../../store/report-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
 
-const findingKinds = [...feedbackKinds, 'other'] as const
+const findingKinds = [...reportKinds, 'other'] as const
 const results = [
   ...['recorded', 'already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'],
 ] as const satisfies readonly ReportResult['kind'][]
 
-const ReadFeedback = closed({
+const ReadReport = closed({
   result: Type.Enum([...results]),
   explanation: Type.String({ description: 'The result in a sentence.' }),
   finding: Type.Enum([...findingKinds], { description: '`other`: it says nothing of a delivery.' }),
@@ -35,9 +35,9 @@ const ReadFeedback = closed({
   email: orNull(EmailResource),
 })
 
-export const readFeedback = operation({
+export const readReports = operation({
   method: 'POST',
-  path: '/v1/feedback/read',
+  path: '/v1/reports/read',
   role: 'operator',
   target: 'none',
   wholeService: true,
@@ -56,7 +56,7 @@ export const readFeedback = operation({
     ),
     dryRun: Type.Optional(Type.Boolean({ description: 'Explain the report, and record nothing.' })),
   }),
-  answer: ReadFeedback,
+  answer: ReadReport,
   async run(context, { body: { report: text, recipient = null, dryRun = false } }) {
     const { access, store } = context
     const report = readReport(Buffer.from(text), recipient)
@@ -65,7 +65,7 @@ export const readFeedback = operation({
     if (!dryRun) {
       const { email, emailId } = match
       const action = {
-        action: 'feedback.read',
+        action: 'report.read',
         app: email?.app ?? null,
         target: emailId ?? 'service',
       } as const
@@ -119,7 +119,7 @@ function explain({ email, finding }: ReportMatch, result: ReportResult, dryRun: 
     case 'waiting':
       return 'The email is still in the queue. Read the report again when the email has ended.'
     case 'stale':
-      return `The email was accepted more than ${feedbackDays} days ago, so the report no longer counts.`
+      return `The email was accepted more than ${reportDays} days ago, so the report no longer counts.`
     case 'unknown':
       return 'The report names an email of this service whose record is gone.'
     case 'unmatched':

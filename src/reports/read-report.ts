@@ -4,18 +4,18 @@
  * genuine, which the store knows.
  */
 import { reportMax } from '../domain/bounds.ts'
-import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
+import type { ReportKind } from '../domain/delivery/report.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
 import { findQuotedReply, readProse } from './report-prose.ts'
 import { type Action, judgeReply, type Row, readRow } from './report-rows.ts'
 
-type ReportKind = FeedbackKind | 'other'
+type FoundKind = ReportKind | 'other'
 
 export type Report = {
   readonly references: readonly Reference[]
-  readonly kind: ReportKind
+  readonly kind: FoundKind
   /** `text`: prose, from which people were meant to read what happened. */
   readonly form: 'fields' | 'text'
   /** A report in prose has one row, without addresses. */
@@ -92,20 +92,20 @@ function explainRow(row: Row, text: string, addresses: readonly string[]): Row {
   return { ...row, finalRecipient: null, originalRecipient: null, ...judged }
 }
 
-const kindOf = (rows: readonly Row[]): ReportKind => {
+const kindOf = (rows: readonly Row[]): FoundKind => {
   const has = (action: Action) => rows.some((row) => row.action === action)
   return has('failed') ? 'bounced' : has('delayed') ? 'delayed' : 'other'
 }
 
 /** The types of RFC 5965; `auth-failure` and `dmarc` are about our domain, not about an email. */
-const feedbackKinds: ReadonlyMap<string, ReportKind> = new Map([
+const complaintTypes: ReadonlyMap<string, FoundKind> = new Map([
   ...['abuse', 'fraud', 'virus', 'other', 'miscategorized'].map((type) => [type, 'complained'] as const),
   ['not-spam', 'not_spam'],
 ])
 
-function readComplaint(blocks: readonly [Fields, ...Fields[]]): ReportKind | null {
+function readComplaint(blocks: readonly [Fields, ...Fields[]]): FoundKind | null {
   const type = blocks.map((block) => block.get('feedback-type')).find((value) => value !== undefined)
-  if (type !== undefined) return feedbackKinds.get(type.toLowerCase()) ?? 'other'
+  if (type !== undefined) return complaintTypes.get(type.toLowerCase()) ?? 'other'
   // Outlook.com's JMRP sends the email with a field of its own, and no type.
   const isJmrp = blocks.some((block) => block.has('x-hmxmroriginalrecipient'))
   return isJmrp && blocks[0].get('from')?.includes('staff@hotmail.com') ? 'complained' : null

@@ -1,49 +1,49 @@
 /** Reports about emails: the state and the record of the email, and the counts of the day. */
 import { trailMax } from '../../domain/bounds.ts'
-import { type FeedbackSource, judgeRecord } from '../../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
+import { judgeRecord, type ReportSource } from '../../domain/delivery/report.ts'
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
-import type { Feedback, FeedbackResult, HeardSource, Strike } from '../feedback-store.ts'
+import type { HeardSource, RecordedReport, ReportRecord, Strike } from '../report-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { emailReads } from './emails.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 import { strike as addStrike, forgive, strikeRefused } from './strikes.ts'
 import { type Added, addWebhookMessage } from './webhooks.ts'
 
-function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
-  const result = yield* record(context, feedback)
-  if (result.kind !== 'waiting' && result.kind !== 'unknown') yield* hear(context, feedback.source)
+function* recordReport(context: ScriptContext, report: ReportRecord): Script<RecordedReport> {
+  const result = yield* record(context, report)
+  if (result.kind !== 'waiting' && result.kind !== 'unknown') yield* hear(context, report.source)
   return result
 }
 
-function* record(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
+function* record(context: ScriptContext, report: ReportRecord): Script<RecordedReport> {
   const { nowMs, prefix } = context
-  const { email, finding } = feedback
+  const { email, finding } = report
   const known = yield* lockReported(context, email)
   if (known === 'waiting' || known === 'unknown') return { kind: known }
   const judged = judgeRecord(known, finding.kind, nowMs)
   if (judged.kind !== 'recorded') return { kind: judged.kind }
   const { state } = judged
   const reason = state === known.state ? known.reason : finding.kind === 'bounced' ? finding.cause : null
-  const trail = [...known.trail.slice(-trailMax + 1), toLine(feedback, nowMs)]
+  const trail = [...known.trail.slice(-trailMax + 1), toLine(report, nowMs)]
   yield {
     text: `update ${prefix}history set state = $2, reason = $3, trail = $4 where email_id = $1`,
     values: [email, state, reason, JSON.stringify(trail)],
   }
   if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
-  const strike = yield* suppress(context, feedback, known)
-  const isWebhookLost = (yield* notifyApp(context, feedback, { ...known, strike })) === 'full'
+  const strike = yield* suppress(context, report, known)
+  const isWebhookLost = (yield* notifyApp(context, report, { ...known, strike })) === 'full'
   return { kind: 'recorded', app: known.app, state, strike, isWebhookLost }
 }
 
 /** A webhook for the app, in the transaction of the report, so that a crash loses none. */
 function* notifyApp(
   context: ScriptContext,
-  { email, finding, sealedTo }: Feedback,
+  { email, finding, sealedTo }: ReportRecord,
   { app, strike, type }: ReturnType<typeof toReported> & { readonly strike: Strike },
 ): Script<Added> {
   if (finding.kind !== 'bounced' && finding.kind !== 'complained') return 'unwanted'
@@ -75,7 +75,7 @@ function* lockReported(
 /** A report may suppress its recipient, or end a suppression. */
 function* suppress(
   context: ScriptContext,
-  { destination, email, finding }: Feedback,
+  { destination, email, finding }: ReportRecord,
   { acceptedAt, app, recipient, state, trail }: ReturnType<typeof toReported>,
 ): Script<Strike> {
   const to = { app, recipient, destination }
@@ -92,23 +92,23 @@ function* suppress(
  * Notes when a source was last heard, once a minute: the row is one for all processes, which would wait for
  * each other.
  */
-function* hear({ nowMs, prefix }: ScriptContext, source: FeedbackSource): Script<void> {
+function* hear({ nowMs, prefix }: ScriptContext, source: ReportSource): Script<void> {
   const [recent] = yield {
-    text: `select 1 from ${prefix}feedback_source where source = $1 and heard_at > $2`,
+    text: `select 1 from ${prefix}report_source where source = $1 and heard_at > $2`,
     values: [source, nowMs - minuteMs],
   }
   if (recent !== undefined) return
   yield {
-    text: `insert into ${prefix}feedback_source as known (source, heard_at) values ($1, $2)
+    text: `insert into ${prefix}report_source as known (source, heard_at) values ($1, $2)
       on conflict (source) do update set heard_at = excluded.heard_at where excluded.heard_at > known.heard_at`,
     values: [source, nowMs],
   }
 }
 
-function* listFeedbackSources({ prefix }: ScriptContext): Script<HeardSource[]> {
-  const text = `select source, heard_at from ${prefix}feedback_source order by source`
+function* listReportSources({ prefix }: ScriptContext): Script<HeardSource[]> {
+  const text = `select source, heard_at from ${prefix}report_source order by source`
   return yield* readAll({ text, values: [] }, (row) => ({
-    source: row.source as FeedbackSource,
+    source: row.source as ReportSource,
     heardAt: row.heard_at as number,
   }))
 }
@@ -123,7 +123,7 @@ const toReported = (row: Row) => ({
   trail: JSON.parse(row.trail as string) as AttemptRecord[],
 })
 
-const toLine = ({ finding, source }: Feedback, at: number): AttemptRecord => ({
+const toLine = ({ finding, source }: ReportRecord, at: number): AttemptRecord => ({
   at,
   outcome: finding.kind,
   source,
@@ -140,5 +140,5 @@ function* countUsage({ dialect, nowMs, prefix }: ScriptContext, app: AppId, even
   }
 }
 
-export const feedbackChanges = { recordFeedback, strikeRefused }
-export const feedbackReads = { findReported: emailReads.findEmail, listFeedbackSources }
+export const reportChanges = { recordReport, strikeRefused }
+export const reportReads = { findReported: emailReads.findEmail, listReportSources }

@@ -1,4 +1,4 @@
-/** `postern feedback …`: reports about emails that a relay had taken. */
+/** `postern report …`: reports about emails that a relay had taken. */
 import { readFileSync } from 'node:fs'
 import { reportedDays, reportMax, reportTextMax } from '../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../domain/counts.ts'
@@ -9,8 +9,8 @@ import { CommandFailed, formatTimeAndAge, record, UsageError } from './output.ts
 const status = command({
   use: 'status',
   about: `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
-  examples: ['postern feedback status'],
-  run: ({ call }) => call('feedback.show', {}),
+  examples: ['postern report status'],
+  run: ({ call }) => call('report.show', {}),
   show: (shown) => describeStatus(shown),
 })
 
@@ -28,11 +28,11 @@ fetch mail, such as fetchmail, getmail and Sieve, can hand reports over in this 
 
 Exit code: 0 if the report was recorded or was known already, 1 if it is none that counts, 75 if it could not be judged
 or its email is still in the queue: then programs that deliver mail keep it, and hand it over again.`,
-  examples: ['postern feedback read --dry-run < bounce.eml'],
+  examples: ['postern report read --dry-run < bounce.eml'],
   async run({ call, deps }, [file = '-']: readonly [string | undefined], { recipient, dryRun = false }: ReadOptions) {
     const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
     if (text.trim() === '') throw new NoReport('the report is empty')
-    return call('feedback.read', { body: { report: fit(text), dryRun, ...given({ recipient }) } })
+    return call('report.read', { body: { report: fit(text), dryRun, ...given({ recipient }) } })
   },
   show: (answer) => describe(answer),
   fault({ result }) {
@@ -47,21 +47,21 @@ const readOrPostpone: CommandSpec = {
   act: async (...given) => read.act(...given)?.catch(postpone),
 }
 
-export const feedbackCommands: CommandGroup = {
-  name: 'feedback',
+export const reportCommands: CommandGroup = {
+  name: 'report',
   about: 'reports about sent emails: bounces and complaints',
   commands: [status, readOrPostpone],
 }
 
-function describeStatus(status: Answer<'feedback.show'>): string {
-  const { apps, bounceAddress, bounced, bounceListener, complained, feedbackListener, lastAt } = status
+function describeStatus(status: Answer<'report.show'>): string {
+  const { apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt } = status
   const { providers, sources } = status
   const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
   return record([
     ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
     ['apps with their own', apps.join(' ')],
     ['bounce listener', bounceListener ?? 'not configured here (POSTERN_BOUNCE_LISTEN)'],
-    ['feedback listener', feedbackListener ?? 'not configured here (POSTERN_FEEDBACK_LISTEN)'],
+    ['reports listener', reportsListener ?? 'not configured here (POSTERN_REPORTS_LISTEN)'],
     ['accepts calls of', providers.join(', ')],
     ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
     [`last ${reportedDays} days`, `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`],
@@ -96,7 +96,7 @@ function fit(report: string): string {
   return text.toWellFormed()
 }
 
-function describe(answer: Answer<'feedback.read'>): string {
+function describe(answer: Answer<'report.read'>): string {
   const { about, cause, email, explanation, finding, form, permanent, reply } = answer
   const details = record([
     ['report', `${finding.replaceAll('_', ' ')}, ${form === 'fields' ? 'in fields' : 'in prose'}`],

@@ -1,11 +1,11 @@
 /** The meaning of a report for the email that it is about. */
-import type { Bounce, FeedbackFinding } from '../domain/delivery/feedback.ts'
+import type { Bounce, ReportFinding } from '../domain/delivery/report.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Report } from './read-report.ts'
 import type { Action, Row } from './report-rows.ts'
 
 /** `other`: it says nothing of the delivery of an email. */
-export type Finding = FeedbackFinding | { readonly kind: 'other' }
+export type Finding = ReportFinding | { readonly kind: 'other' }
 
 /** @param isRecipient whether an address is the one that the email was sent to */
 export function judgeReport(report: Report, isRecipient: (address: EmailAddress) => boolean): Finding {

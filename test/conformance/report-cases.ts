@@ -1,8 +1,8 @@
 /** Conformance: reports about emails after their delivery. */
 import assert from 'node:assert/strict'
-import { delayedReportsMax, feedbackDays } from '../../src/domain/bounds.ts'
-import type { FeedbackFinding, FeedbackSource } from '../../src/domain/delivery/feedback.ts'
+import { delayedReportsMax, reportDays } from '../../src/domain/bounds.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import type { ReportFinding, ReportSource } from '../../src/domain/delivery/report.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type EmailId, newId } from '../../src/domain/id.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -11,9 +11,9 @@ import { claim, day, delivered, type It, newSender, request, type Sender } from 
 
 const reply = parseReply('550 5.1.1 no such user')
 const bounced = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply } as const
-const delayed: FeedbackFinding = { kind: 'delayed', reply: parseReply('451 4.2.0 greylisted') }
-const complained: FeedbackFinding = { kind: 'complained' }
-const confirmed: FeedbackFinding = { kind: 'confirmed' }
+const delayed: ReportFinding = { kind: 'delayed', reply: parseReply('451 4.2.0 greylisted') }
+const complained: ReportFinding = { kind: 'complained' }
+const confirmed: ReportFinding = { kind: 'confirmed' }
 
 async function queue(store: Store, sender: Sender): Promise<EmailId> {
   const queued = await store.enqueue(request(store, sender))
@@ -27,11 +27,11 @@ async function end(store: Store, sender: Sender, outcome: DeliveryOutcome = deli
   return id
 }
 
-export function feedback(it: It): void {
-  const report = async (store: Store, email: EmailId, ...findings: readonly FeedbackFinding[]) => {
+export function reports(it: It): void {
+  const report = async (store: Store, email: EmailId, ...findings: readonly ReportFinding[]) => {
     const kinds = []
     for (const finding of findings)
-      kinds.push((await store.recordFeedback({ email, source: 'mail', finding, destination: 'other' })).kind)
+      kinds.push((await store.recordReport({ email, source: 'mail', finding, destination: 'other' })).kind)
     return kinds
   }
   const show = async (store: Store, id: EmailId) => {
@@ -48,7 +48,7 @@ export function feedback(it: It): void {
     const [one, two] = [await end(store, sender), await end(store, sender)]
     advance(5000)
     const at = store.now()
-    const made = await store.recordFeedback({
+    const made = await store.recordReport({
       email: one,
       source: 'read',
       finding: bounced,
@@ -72,7 +72,7 @@ export function feedback(it: It): void {
 
   it('reports of every kind, in any order: the state that they leave', async (_t, { store }) => {
     const sender = await newSender(store, 'acme')
-    const cases: [FeedbackFinding[], string, string | null][] = [
+    const cases: [ReportFinding[], string, string | null][] = [
       [[delayed], 'delivered', null],
       [[delayed, bounced], 'bounced', 'no_mailbox'],
       [[bounced, delayed], 'bounced', 'no_mailbox'],
@@ -125,7 +125,7 @@ export function feedback(it: It): void {
     assert.deepEqual(await report(store, id, bounced), ['waiting'], 'it is being sent')
     await store.recordOutcome(lease, delivered)
     const late = await end(store, sender)
-    advance(feedbackDays * day - 10_000)
+    advance(reportDays * day - 10_000)
     assert.deepEqual(await report(store, id, bounced), ['recorded'])
     advance(20_000)
     assert.deepEqual(await report(store, late, bounced), ['stale'])
@@ -149,9 +149,9 @@ export function feedback(it: It): void {
     advance,
   }) => {
     const sender = await newSender(store, 'acme')
-    const hear = async (source: FeedbackSource, email: EmailId, finding = bounced as FeedbackFinding) => {
-      await store.recordFeedback({ email, source, finding, destination: 'other' })
-      return Object.fromEntries((await store.listFeedbackSources()).map(({ source: name, heardAt }) => [name, heardAt]))
+    const hear = async (source: ReportSource, email: EmailId, finding = bounced as ReportFinding) => {
+      await store.recordReport({ email, source, finding, destination: 'other' })
+      return Object.fromEntries((await store.listReportSources()).map(({ source: name, heardAt }) => [name, heardAt]))
     }
     const queued = await queue(store, sender)
     assert.deepEqual(await hear('resend', queued), {}, 'it is in the queue')

@@ -1,8 +1,8 @@
 /**
- * Feedback: reports about an email that a relay had taken. A report is recorded at most once, changes the
+ * Reports about an email that a relay had taken. A report is recorded at most once, changes the
  * state of a delivered email, and leaves a line in its record.
  */
-import { delayedReportsMax, feedbackDays } from '../bounds.ts'
+import { delayedReportsMax, reportDays } from '../bounds.ts'
 import { dayMs, hourMs } from '../duration.ts'
 import type { FailureCause } from './failure-cause.ts'
 import type { Reply } from './reply.ts'
@@ -10,16 +10,16 @@ import type { FinalState } from './states.ts'
 
 /**
  * The way by which a report came. `mail`: the bounce listener. `read`: an operator or a program gave it to
- * `feedback read`. Otherwise the name of the mail service whose webhook it was.
+ * `report read`. Otherwise the name of the mail service whose webhook it was.
  */
-export type FeedbackSource = string
+export type ReportSource = string
 
 /** `confirmed`: a mail service delivered the email to the server of its recipient. */
-export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam', 'confirmed'] as const
-export type FeedbackKind = (typeof feedbackKinds)[number]
+export const reportKinds = ['bounced', 'delayed', 'complained', 'not_spam', 'confirmed'] as const
+export type ReportKind = (typeof reportKinds)[number]
 
 /** The statement of a report about an email. */
-export type FeedbackFinding =
+export type ReportFinding =
   | Bounce
   | { readonly kind: 'delayed'; readonly reply: Reply }
   | { readonly kind: 'complained' | 'not_spam' | 'confirmed' }
@@ -49,23 +49,23 @@ type ReportedEmail = {
 /** The meaning of a report for the record of its email. `state`: that of the email from then on. */
 export function judgeRecord(
   { acceptedAt, state, trail }: ReportedEmail,
-  kind: FeedbackKind,
+  kind: ReportKind,
   nowMs: number,
 ): { readonly kind: 'stale' | 'already' } | { readonly kind: 'recorded'; readonly state: FinalState } {
   // Mail servers give up after five days; a later report is a mistake, or forged.
-  if (nowMs - acceptedAt > feedbackDays * dayMs) return { kind: 'stale' }
+  if (nowMs - acceptedAt > reportDays * dayMs) return { kind: 'stale' }
   return isReported(trail, kind, nowMs) ? { kind: 'already' } : { kind: 'recorded', state: stateAfter(state, kind) }
 }
 
 /** Whether the record of an email has this report already. */
-const isReported = (trail: readonly RecordLine[], kind: FeedbackKind, nowMs: number): boolean => {
+const isReported = (trail: readonly RecordLine[], kind: ReportKind, nowMs: number): boolean => {
   const lines = trail.filter(({ outcome }) => outcome === kind)
   if (kind !== 'delayed') return lines.length > 0
   return lines.length >= delayedReportsMax || lines.some(({ at }) => nowMs - at < hourMs)
 }
 
 /** The state of an email after a report. An email that did not leave keeps the state that says why. */
-function stateAfter(state: FinalState, kind: FeedbackKind): FinalState {
+function stateAfter(state: FinalState, kind: ReportKind): FinalState {
   switch (kind) {
     case 'bounced':
       return state === 'delivered' ? 'bounced' : state

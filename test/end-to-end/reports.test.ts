@@ -20,8 +20,8 @@ const env = {
   ...(await serveEnvironment({ after })),
   POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
   POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
-  POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0',
-  POSTERN_FEEDBACK_KEYS: `basic:${credentials}`,
+  POSTERN_REPORTS_LISTEN: '127.0.0.1:0',
+  POSTERN_REPORTS_KEYS: `basic:${credentials}`,
 }
 const key = await newAcme(env)
 const { urls } = await serveHere({ after }, env)
@@ -37,7 +37,7 @@ async function deliver(to: string): Promise<{ id: EmailId; bounceAddress: string
 }
 
 const show = (id: string) => posternJson<EmailDetail>(env, ['email', 'show', id])
-const read = (report: string, ...options: string[]) => postern(env, ['feedback', 'read', ...options], { input: report })
+const read = (report: string, ...options: string[]) => postern(env, ['report', 'read', ...options], { input: report })
 
 test('a report is explained without a change, then recorded, and the record of the email tells it', async () => {
   const { id, bounceAddress } = await deliver('ada@example.com')
@@ -69,11 +69,11 @@ test('a report is explained without a change, then recorded, and the record of t
   assert.match(again.out, /^The record of the email has a report like this, so nothing changes\./)
   const usage = await postern(env, ['usage', 'acme'])
   assert.match(usage.out, /bounced/)
-  const audit = await posternJson<{ action: string; target: string }[]>(env, ['audit', '--action', 'feedback.read'])
+  const audit = await posternJson<{ action: string; target: string }[]>(env, ['audit', '--action', 'report.read'])
   assert.ok(audit.some(({ target }) => target === id))
 })
 
-type FeedbackStatus = {
+type ReportStatus = {
   bounceAddress: string | null
   bounceListener: string | null
   bounced: Record<string, number>
@@ -81,14 +81,14 @@ type FeedbackStatus = {
   lastAt: string | null
 }
 
-test('feedback status counts reports once, also those of a command on the server, and knows the last', async () => {
-  const read7Days = () => posternJson<FeedbackStatus>(env, ['feedback', 'status'])
+test('report status counts reports once, also those of a command on the server, and knows the last', async () => {
+  const read7Days = () => posternJson<ReportStatus>(env, ['report', 'status'])
   const before = await read7Days()
   assert.deepEqual([before.bounceAddress, before.bounceListener], ['bounces@bounce.acme.test', null])
   const { bounceAddress } = await deliver('flo@example.com')
   const report = writeReport({ to: bounceAddress, recipient: 'flo@example.com' })
   for (let n = 0; n < 2; n++) assert.equal((await read(report)).code, 0)
-  const count = ({ bounced }: FeedbackStatus) => bounced.no_mailbox ?? 0
+  const count = ({ bounced }: ReportStatus) => bounced.no_mailbox ?? 0
   // The service writes its counts a moment later.
   const status = await eventually(async () => {
     const now = await read7Days()
@@ -96,7 +96,7 @@ test('feedback status counts reports once, also those of a command on the server
   })
   assert.equal(count(status), count(before) + 1)
   assert.ok(Math.abs(Date.now() - Date.parse(status.lastAt ?? '')) < 120_000)
-  const { out } = await postern(env, ['feedback', 'status'])
+  const { out } = await postern(env, ['report', 'status'])
   assert.match(out, /^bounce address +bounces@bounce\.acme\.test\nbounce listener +not configured here /)
   assert.match(out, /last 7 days +\d+ bounced, \d+ complaints?\ncauses +\d+ × no_mailbox/)
 })
@@ -112,10 +112,10 @@ test('a report names its email by the address that it was sent to alone, from a 
   const { id, bounceAddress } = await deliver('dora@example.com')
   const file = join(temporaryFolder(t), 'report.eml')
   writeFileSync(file, writeReport({ to: 'someone@acme.test', recipient: 'dora@example.com' }))
-  const unmatched = await postern(env, ['feedback', 'read', file])
+  const unmatched = await postern(env, ['report', 'read', file])
   assert.equal(unmatched.code, 1)
   assert.match(unmatched.out, /^The report names no email of this service\. If you know the address/)
-  const matched = await postern(env, ['feedback', 'read', file, '--recipient', bounceAddress.toUpperCase()])
+  const matched = await postern(env, ['report', 'read', file, '--recipient', bounceAddress.toUpperCase()])
   assert.equal(matched.code, 0, matched.err)
   assert.equal((await show(id)).state, 'bounced')
 })
@@ -133,7 +133,7 @@ test('a forged reference, a vacation reply, nothing and nonsense change nothing,
   assert.match((await read('')).err, /the report is empty/)
   const nonsense = await read(`\0${'"\u{1f600}\r\n'.repeat(100_000)}`)
   assert.deepEqual([nonsense.code, nonsense.err.includes('not recorded')], [1, true])
-  assert.match((await postern(env, ['feedback', 'read', '/nowhere/report.eml'])).err, /cannot read \/nowhere/)
+  assert.match((await postern(env, ['report', 'read', '/nowhere/report.eml'])).err, /cannot read \/nowhere/)
   assert.equal((await show(id)).state, 'delivered')
 })
 
@@ -151,7 +151,7 @@ test('a webhook is recorded; status and doctor say where they come in, and when 
   const { id, bounceAddress } = await deliver('gus@example.com')
   const reference = /\+(.*)@/.exec(bounceAddress)?.[1] ?? ''
   const reply = '550 5.1.1 gus@example.com is unknown; see https://help.example.com/4711'
-  const answer = await fetch(`${urls.feedback}/feedback/generic`, {
+  const answer = await fetch(`${urls.reports}/reports/generic`, {
     method: 'POST',
     headers: basicHeader(credentials),
     body: JSON.stringify({ reference, kind: 'bounced', recipient: 'gus@example.com', reply }),
@@ -161,15 +161,15 @@ test('a webhook is recorded; status and doctor say where they come in, and when 
   assert.equal(state, 'bounced')
   assert.match(explanation, /the mailbox does not exist \(550 5\.1\.1 <address> is unknown; see <link>; a report/)
   assert.deepEqual(trail.at(-1)?.source, 'generic')
-  const status = await postern(env, ['feedback', 'status'])
+  const status = await postern(env, ['report', 'status'])
   assert.match(
     status.out,
-    /feedback listener +127\.0\.0\.1:0\naccepts calls of +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
+    /reports listener +127\.0\.0\.1:0\naccepts calls of +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
   )
   const doctor = await postern(env, ['doctor'])
   assert.match(
     doctor.out,
-    /^ok {4}feedback: the feedback listener is on 127\.0\.0\.1:0, for postmark, mailgun, brevo, generic; last reports: generic \d+ m?s ago, read/m,
+    /^ok {4}reports: the reports listener is on 127\.0\.0\.1:0, for postmark, mailgun, brevo, generic; last reports: generic \d+ m?s ago, read/m,
   )
   assert.doesNotMatch(status.out + doctor.out, /0123456789abcdef/)
 })
@@ -181,14 +181,14 @@ test('the exit code tells programs that deliver mail to keep a report that may c
   const answer = await send(`${service.urls.api}/v1/email`, JSON.stringify(validBody()), headers)
   const reference = service.store.makeReference((answer.headers.get('email-id') ?? '') as EmailId)
   const report = writeReport({ to: `b+${reference}@acme.test`, recipient: 'ada@example.com' })
-  const ran = await postern(queueing, ['feedback', 'read'], { input: report })
+  const ran = await postern(queueing, ['report', 'read'], { input: report })
   assert.match(ran.out, /^The email is still in the queue/)
   assert.equal(ran.code, 75)
   const tokenFile = join(temporaryFolder(t), 'token')
   writeFileSync(tokenFile, newToken(), { mode: 0o600 })
   const nowhere = { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN_FILE: tokenFile }
-  const lost = await postern(nowhere, ['feedback', 'read'], { input: report })
+  const lost = await postern(nowhere, ['report', 'read'], { input: report })
   assert.match(lost.err, /127\.0\.0\.1:1/)
   assert.equal(lost.code, 75)
-  assert.equal((await postern(nowhere, ['feedback', 'read', '--recipent', 'x'], { input: report })).code, 2)
+  assert.equal((await postern(nowhere, ['report', 'read', '--recipent', 'x'], { input: report })).code, 2)
 })

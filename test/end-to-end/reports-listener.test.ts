@@ -4,8 +4,8 @@ import { after, test } from 'node:test'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
-import { newFeedbackListener } from '../../src/web/feedback/feedback-listener.ts'
 import { close, listen } from '../../src/web/http/listener.ts'
+import { newReportsListener } from '../../src/web/reports/reports-listener.ts'
 import type { Headers } from '../support/hooks.ts'
 import {
   basicHeader,
@@ -24,10 +24,10 @@ import { eventually } from '../support/wait.ts'
 
 const [secrets, others] = [newSecrets(1), newSecrets(2)]
 const address = { host: '127.0.0.1', port: 0 }
-const feedback = { address, keys: readKeys(writeKeys(secrets)) }
+const reports = { address, keys: readKeys(writeKeys(secrets)) }
 const relay = await startSmtpServer({ after })
 const settings = { limits: { keyPerMinute: 100_000, recipientPerHour: 1000, daily: 1_000_000 } }
-const service = await startTestService({ after }, { relays: [relayTo(relay.port)], feedback, settings })
+const service = await startTestService({ after }, { relays: [relayTo(relay.port)], reports, settings })
 const { store } = service
 
 async function deliver(to: string): Promise<{ id: EmailId; reference: string; to: string }> {
@@ -37,8 +37,8 @@ async function deliver(to: string): Promise<{ id: EmailId; reference: string; to
   return { id, reference: store.makeReference(id), to }
 }
 
-const post = async (provider: string, body: string | Uint8Array, headers: Headers, at = service.urls.feedback) => {
-  const answer = await fetch(`${at}/feedback/${provider}`, {
+const post = async (provider: string, body: string | Uint8Array, headers: Headers, at = service.urls.reports) => {
+  const answer = await fetch(`${at}/reports/${provider}`, {
     method: 'POST',
     headers,
     body: Buffer.from(body),
@@ -47,7 +47,7 @@ const post = async (provider: string, body: string | Uint8Array, headers: Header
 }
 
 /** A call as the provider makes it. */
-function call(provider: Caller, body: unknown, at = service.urls.feedback) {
+function call(provider: Caller, body: unknown, at = service.urls.reports) {
   const { headers, text } = signCall(provider, secrets, { body, atMs: store.now() })
   return post(provider, text, headers, at)
 }
@@ -105,7 +105,7 @@ for (const provider of callers)
     assert.equal((await send(complaints[provider])).status, 200)
     assert.equal((await show(id)).state, 'complained')
     assert.equal((await findSuppression(to))?.reason, 'complaint')
-    const heard = (await store.listFeedbackSources()).find(({ source }) => source === provider)
+    const heard = (await store.listReportSources()).find(({ source }) => source === provider)
     assert.ok(Math.abs((heard?.heardAt ?? 0) - store.now()) < 60_000)
   })
 
@@ -134,7 +134,7 @@ test('a bounce about another address is recorded, and suppresses nobody', async 
 })
 
 test('an email in the queue is reported again later, and the rest of the batch is recorded at once', async (t) => {
-  const held = await startTestService(t, { roles: new Set(['api', 'feedback'] as const), feedback })
+  const held = await startTestService(t, { roles: new Set(['api', 'reports'] as const), reports })
   const accept = async (to: string) => {
     const id = ((await held.post(validBody({ to }))).headers.get('email-id') ?? '') as EmailId
     return { id, reference: held.store.makeReference(id), to }
@@ -147,12 +147,12 @@ test('an email in the queue is reported again later, and the rest of the batch i
   await finish()
   const queued = await accept('ole@example.com')
   const batch = [queued, ended].flatMap((email) => readPayload('sendgrid', 'bounce', email) as object[])
-  const first = await call('sendgrid', batch, held.urls.feedback)
+  const first = await call('sendgrid', batch, held.urls.reports)
   assert.deepEqual([first.status, first.headers.get('retry-after')], [503, '60'])
   const lines = async ({ id }: typeof queued) => (await held.store.findEmail(id))?.trail.map(({ outcome }) => outcome)
   assert.deepEqual([await lines(ended), await lines(queued)], [['bounced'], []])
   await finish()
-  const second = await call('sendgrid', batch, held.urls.feedback)
+  const second = await call('sendgrid', batch, held.urls.reports)
   assert.equal(second.text, '{"ok":true,"results":{"recorded":1,"already":1}}')
   assert.deepEqual(await lines(queued), ['bounced'])
 })
@@ -249,7 +249,7 @@ test('other addresses and methods are refused', async () => {
   const { basic } = secrets
   for (const path of ['unknown', 'constructor', 'postmark/x', ''])
     assert.equal((await post(path, '{}', basicHeader(basic))).status, 404, path)
-  const answer = await fetch(`${service.urls.feedback}/feedback/postmark`)
+  const answer = await fetch(`${service.urls.reports}/reports/postmark`)
   assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'])
 })
 
@@ -258,10 +258,10 @@ test('while the store does not answer, a provider is asked to repeat, and a stra
   const down = () => Promise.reject(new StoreUnavailable('down'))
   const events: string[] = []
   const state = { isStopping: false }
-  const listener = newFeedbackListener({
-    store: { ...store, findReported: down, recordFeedback: down },
+  const listener = newReportsListener({
+    store: { ...store, findReported: down, recordReport: down },
     emit: ({ kind }) => void events.push(kind),
-    keys: feedback.keys,
+    keys: reports.keys,
     sealRecipient: () => '',
     isStopping: () => state.isStopping,
   })
@@ -282,13 +282,10 @@ test('while the store does not answer, a provider is asked to repeat, and a stra
 test('metrics count by source; the log tells each report without an address', async () => {
   const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
   for (const provider of callers)
-    assert.match(
-      metrics,
-      new RegExp(`postern_feedback_total\\{source="${provider}",kind="confirmed",cause=""\\} [1-9]`),
-    )
-  assert.match(metrics, /postern_feedback_total\{source="resend",kind="bounced",cause="relay_suppressed"\} 1\n/)
-  assert.match(metrics, /postern_feedback_unmatched_total\{source="sendgrid"\} 59[89]\n/)
-  assert.match(metrics, /postern_feedback_unmatched_total\{source="brevo"\} 0\n/)
+    assert.match(metrics, new RegExp(`postern_reports_total\\{source="${provider}",kind="confirmed",cause=""\\} [1-9]`))
+  assert.match(metrics, /postern_reports_total\{source="resend",kind="bounced",cause="relay_suppressed"\} 1\n/)
+  assert.match(metrics, /postern_reports_unmatched_total\{source="sendgrid"\} 59[89]\n/)
+  assert.match(metrics, /postern_reports_unmatched_total\{source="brevo"\} 0\n/)
   const log = service.log.join('')
   assert.match(log, /"source":"postmark","finding":"bounced","cause":"no_mailbox","result":"recorded"/)
   assert.doesNotMatch(log, /@example|"level":"error"/)

@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
-import type { BounceListenerOptions } from '../feedback/bounce-listener.ts'
+import type { BounceListenerOptions } from '../reports/bounce-listener.ts'
 import { type EventKey, parseEventKeys, provenServices } from '../services/event-keys.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { readAddress } from './listeners.ts'
@@ -10,38 +10,38 @@ import { readPrivateFile } from './private-file.ts'
 import type { Reader } from './reader.ts'
 import { readGivenSecret } from './secrets.ts'
 
-export type FeedbackConfig = {
+export type ReportsConfig = {
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
   /** Where reports come in by SMTP; null if this process takes none. */
   readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
   /** Where webhooks of mail providers come in; null if this process takes none. */
-  readonly feedback: { readonly address: ListenAddress; readonly keys: readonly EventKey[] } | null
+  readonly reports: { readonly address: ListenAddress; readonly keys: readonly EventKey[] } | null
 }
 
-/** @param options.listens whether the process has the role `feedback` */
-export function readFeedback(reader: Reader, { listens }: { readonly listens: boolean }): FeedbackConfig {
+/** @param options.listens whether the process has the role `reports` */
+export function readReports(reader: Reader, { listens }: { readonly listens: boolean }): ReportsConfig {
   const isOn = reader.isSet(listenName)
   const bounce = isOn ? { address: readAddress(reader, listenName), tls: readTls(reader) } : null
   return {
     bounceAddress: readBounceAddress(reader),
     bounce: listens ? bounce : null,
-    feedback: listens ? readProviderCalls(reader) : null,
+    reports: listens ? readProviderCalls(reader) : null,
   }
 }
 
 /**
  * A command only shows these settings. It may not be allowed to read the keys, so their faults are ignored.
  */
-function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
+function readProviderCalls(given: Reader): ReportsConfig['reports'] {
   const isDescribed = given.mode === 'command'
   const reader = isDescribed ? { ...given, fault: () => {}, required: given.text } : given
-  if (!reader.isSet(feedbackListenName)) return null
-  return { address: readAddress(given, feedbackListenName), keys: readKeys(reader) }
+  if (!reader.isSet(reportsListenName)) return null
+  return { address: readAddress(given, reportsListenName), keys: readKeys(reader) }
 }
 
 function readKeys({ fault, required }: Reader): readonly EventKey[] {
-  const name = 'POSTERN_FEEDBACK_KEYS'
+  const name = 'POSTERN_REPORTS_KEYS'
   const given = required(name)
   const text = given === '' ? '' : readGivenSecret(given, name, fault)
   if (text === '') return []
@@ -51,15 +51,15 @@ function readKeys({ fault, required }: Reader): readonly EventKey[] {
 }
 
 /** As the management operations show them. */
-export const describeFeedback = ({ bounceAddress, bounce, feedback }: FeedbackConfig) => ({
+export const describeReports = ({ bounceAddress, bounce, reports }: ReportsConfig) => ({
   bounceAddress,
   bounceListener: bounce && `${bounce.address.host}:${bounce.address.port}`,
-  feedbackListener: feedback && `${feedback.address.host}:${feedback.address.port}`,
-  feedbackProviders: feedback === null ? [] : provenServices(feedback.keys).map(({ name }) => name),
+  reportsListener: reports && `${reports.address.host}:${reports.address.port}`,
+  reportProviders: reports === null ? [] : provenServices(reports.keys).map(({ name }) => name),
 })
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'
-const feedbackListenName = 'POSTERN_FEEDBACK_LISTEN'
+const reportsListenName = 'POSTERN_REPORTS_LISTEN'
 const tlsName = 'POSTERN_BOUNCE_TLS'
 
 function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {

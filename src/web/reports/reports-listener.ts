@@ -1,5 +1,5 @@
 /**
- * The feedback listener: mail providers post what became of emails to `/feedback/{provider}`. Every call
+ * The reports listener: mail providers post what became of emails to `/reports/{provider}`. Every call
  * proves itself; any wrong proof gets one answer. Providers repeat a call until it is answered with 200.
  */
 import { isUtf8 } from 'node:buffer'
@@ -7,27 +7,27 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { providerCallMax } from '../../domain/bounds.ts'
 import { nestedDeeper, parseJson } from '../../domain/request/email-request.ts'
 import type { SignedCall } from '../../domain/signatures.ts'
-import { recordEvents } from '../../feedback/record-events.ts'
-import type { ReportDeps } from '../../feedback/record-report.ts'
+import { recordEvents } from '../../reports/record-events.ts'
+import type { ReportDeps } from '../../reports/record-report.ts'
 import { type EventKey, provesBody, provesCall } from '../../services/event-keys.ts'
 import { type EventService, findEventService } from '../../services/services.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 
-export type FeedbackDeps = ReportDeps &
+export type ReportsDeps = ReportDeps &
   ListenerDeps & {
     readonly store: ReportDeps['store'] & Pick<Store, 'now'>
     readonly keys: readonly EventKey[]
     readonly isStopping: () => boolean
   }
 
-type FeedbackRequest = FastifyRequest<{ Params: { readonly service: string } }>
+type ReportsRequest = FastifyRequest<{ Params: { readonly service: string } }>
 
 /** Levels of objects and arrays in a body. */
 const nestingMax = 20
 const retryAfterSeconds = '60'
 
-export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
+export function newReportsListener(deps: ReportsDeps): FastifyInstance {
   const listener = newListener({
     emit: deps.emit,
     isProxy: deps.isProxy,
@@ -43,7 +43,7 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
     // A stranger keeps no connection, of which there are few.
     if (reply.statusCode >= 400 && reply.statusCode < 500) reply.header('connection', 'close')
   })
-  listener.post<{ Params: { service: string } }>('/feedback/:service', (request, reply) =>
+  listener.post<{ Params: { service: string } }>('/reports/:service', (request, reply) =>
     answerCall(deps, request, reply),
   )
   return listener
@@ -51,14 +51,14 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
 
 function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const [path = ''] = request.url.split('?', 1)
-  const isKnown = findEventService(path.replace(/^\/feedback\//, '')) !== null
+  const isKnown = findEventService(path.replace(/^\/reports\//, '')) !== null
   if (request.method === 'POST' || !isKnown)
     return sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
   reply.header('allow', 'POST')
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Mail providers send POST.' })
 }
 
-async function answerCall(deps: FeedbackDeps, request: FeedbackRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function answerCall(deps: ReportsDeps, request: ReportsRequest, reply: FastifyReply): Promise<FastifyReply> {
   const service = findEventService(request.params.service)
   if (service === null) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return postpone(reply)
@@ -82,9 +82,9 @@ const notJson = {
   message: `The body is not JSON in UTF-8, or has more than ${nestingMax} levels of nesting.`,
 }
 
-function refuseStranger({ emit }: FeedbackDeps, { name: provider }: EventService, reply: FastifyReply): FastifyReply {
+function refuseStranger({ emit }: ReportsDeps, { name: provider }: EventService, reply: FastifyReply): FastifyReply {
   emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id })
-  const message = 'The call does not prove that it comes from this provider: see POSTERN_FEEDBACK_KEYS.'
+  const message = 'The call does not prove that it comes from this provider: see POSTERN_REPORTS_KEYS.'
   return sendError(reply.header('www-authenticate', 'Basic realm="postern"'), 401, {
     code: 'invalid_proof',
     message,

@@ -2,7 +2,7 @@
  * One event of a mail service, as the report that a mail server would have sent. So it is matched, judged and
  * recorded as those are.
  */
-import { toText } from '../domain/feedback/json-fields.ts'
+import { toText } from '../services/json-fields.ts'
 import type { ServiceEvent } from '../services/service-event.ts'
 import type { Report } from './read-report.ts'
 import { type Action, findEnhanced, judgeReply, type Row, readAddress, withoutType } from './report-rows.ts'

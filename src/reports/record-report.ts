@@ -2,13 +2,13 @@
  * One report in: finds the email that it names, judges it, and records it. The same for reports that come by
  * mail and for those that an operator gives.
  */
-import type { FeedbackSource } from '../domain/delivery/feedback.ts'
+import type { ReportSource } from '../domain/delivery/report.ts'
 import { classifyDestination, type Destination, suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Emit } from '../observe/events.ts'
-import type { FeedbackResult } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
+import type { RecordedReport } from '../store/report-store.ts'
 import type { Store } from '../store/store.ts'
 import { type Finding, judgeReport } from './judge-report.ts'
 import type { Report } from './read-report.ts'
@@ -16,7 +16,7 @@ import type { Report } from './read-report.ts'
 type ReportStore = Pick<Store, 'openReference' | 'findReported' | 'nameRecipient'>
 
 export type ReportDeps = {
-  readonly store: ReportStore & Pick<Store, 'recordFeedback'>
+  readonly store: ReportStore & Pick<Store, 'recordReport'>
   readonly emit: Emit
   /** Seals the recipient of an email, for the webhook of its app. */
   readonly sealRecipient: (email: EmailId, to: EmailAddress) => string
@@ -36,7 +36,7 @@ export type ReportMatch = {
  * `unmatched`: the report has no reference that this database made. `no_report`: it is about an email, and
  * says nothing of its delivery, as a vacation reply.
  */
-export type ReportResult = FeedbackResult | { readonly kind: 'unmatched' | 'no_report' }
+export type ReportResult = RecordedReport | { readonly kind: 'unmatched' | 'no_report' }
 
 /** The match of a report that names no email. */
 export const noMatch: ReportMatch = {
@@ -67,12 +67,12 @@ export async function matchReport(store: ReportStore, report: Report): Promise<R
 export async function recordReport(
   { store, emit, sealRecipient }: ReportDeps,
   { emailId, email, finding, destination, to }: ReportMatch,
-  source: FeedbackSource,
+  source: ReportSource,
 ): Promise<ReportResult> {
   const sealedTo = emailId === null || to === null ? null : sealRecipient(emailId, to)
   const result = await record(store, { emailId, finding, destination, sealedTo }, source)
   emit({
-    kind: 'feedback_received',
+    kind: 'report_received',
     source,
     finding: finding.kind,
     cause: finding.kind === 'bounced' ? finding.cause : null,
@@ -89,12 +89,12 @@ export async function recordReport(
 }
 
 async function record(
-  store: Pick<Store, 'recordFeedback'>,
+  store: Pick<Store, 'recordReport'>,
   { emailId, finding, destination, sealedTo }: Omit<ReportMatch, 'email' | 'to'> & { sealedTo: string | null },
-  source: FeedbackSource,
+  source: ReportSource,
 ): Promise<ReportResult> {
   if (emailId === null) return { kind: 'unmatched' }
   if (finding.kind === 'other') return { kind: 'no_report' }
   const more = sealedTo === null ? {} : { sealedTo }
-  return await store.recordFeedback({ email: emailId, source, finding, destination, ...more })
+  return await store.recordReport({ email: emailId, source, finding, destination, ...more })
 }

@@ -1,7 +1,7 @@
 /** The events of one webhook call: finds the emails that they name, and records what they say. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { findReferences } from '../domain/delivery/reference.ts'
-import { toFields } from '../domain/feedback/json-fields.ts'
+import { toFields } from '../services/json-fields.ts'
 import type { EventService } from '../services/services.ts'
 import { toReport } from './event-report.ts'
 import { matchReport, type ReportDeps, type ReportResult, recordReport } from './record-report.ts'

@@ -2,17 +2,17 @@
  * The part of a store that takes reports about emails, and suppresses recipients. The rules of `store.ts`
  * hold.
  */
-import type { FeedbackFinding, FeedbackSource } from '../domain/delivery/feedback.ts'
+import type { ReportFinding, ReportSource } from '../domain/delivery/report.ts'
 import type { FinalState, SuppressionReason } from '../domain/delivery/states.ts'
 import type { Destination, SuppressionTerms } from '../domain/delivery/suppression.ts'
 import type { AppId, EmailId, SuppressionId } from '../domain/id.ts'
 import type { Actor } from '../domain/operator/audit.ts'
 import type { EmailRecord, ListPage } from './operator-store.ts'
 
-export type Feedback = {
+export type ReportRecord = {
   readonly email: EmailId
-  readonly source: FeedbackSource
-  readonly finding: FeedbackFinding
+  readonly source: ReportSource
+  readonly finding: ReportFinding
   readonly destination: Destination
   /** The recipient, if the report names it: sealed, for the webhook of the app. */
   readonly sealedTo?: string
@@ -23,9 +23,9 @@ export type Strike = { readonly kind: 'suppressed'; readonly until: number } | {
 
 /**
  * `already`: the record has this report. `waiting`: the email is still in the queue, so report it later.
- * `stale`: it was accepted more than `feedbackDays` ago. `unknown`: there is no record of it.
+ * `stale`: it was accepted more than `reportDays` ago. `unknown`: there is no record of it.
  */
-export type FeedbackResult =
+export type RecordedReport =
   | {
       readonly kind: 'recorded'
       readonly app: AppId
@@ -37,7 +37,7 @@ export type FeedbackResult =
   | { readonly kind: 'already' | 'waiting' | 'stale' | 'unknown' }
 
 /** When the last report of a source came about an email that there is, to the minute. */
-export type HeardSource = { readonly source: FeedbackSource; readonly heardAt: number }
+export type HeardSource = { readonly source: ReportSource; readonly heardAt: number }
 
 export type SuppressionRecord = SuppressionTerms & {
   readonly id: SuppressionId
@@ -65,12 +65,12 @@ export type SuppressionQuery = {
   readonly until?: number
 }
 
-export interface FeedbackStore {
+export interface ReportStore {
   /** The email of a report; like `findEmail`, but it waits for no operator. */
   findReported(id: EmailId): Promise<EmailRecord | null>
-  recordFeedback(feedback: Feedback): Promise<FeedbackResult>
+  recordReport(report: ReportRecord): Promise<RecordedReport>
   /** The sources that were ever heard. */
-  listFeedbackSources(): Promise<HeardSource[]>
+  listReportSources(): Promise<HeardSource[]>
   /** A strike for the recipient of an email that a relay refused, because there is no such mailbox. */
   strikeRefused(refused: {
     readonly email: EmailId
