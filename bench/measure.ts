@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
+import { renderTable } from '../test/support/table.ts'
 
 export type Contender = {
   readonly name: string
@@ -33,12 +34,6 @@ export async function interleave(contenders: readonly Contender[], rounds: numbe
 }
 
 export type Table = { readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] }
-
-/** A Markdown table, whose first column is text. */
-function formatTable({ columns, rows }: Table): string {
-  const rule = columns.map((_, at) => (at === 0 ? '---' : '---:'))
-  return [columns, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
-}
 
 export const count = (value: number): string => Math.round(value).toLocaleString('en')
 
@@ -72,7 +67,10 @@ const machine = () => ({
  */
 export function report(name: string, tables: Readonly<Record<string, Table>>, measured: unknown): void {
   const text = Object.entries(tables)
-    .map(([title, table]) => `${title}:\n\n${formatTable(table)}`)
+    .map(
+      ([title, { columns, rows }]) =>
+        `${title}:\n\n${renderTable(columns, rows, (column) => (column === 0 ? '---' : '---:'))}`,
+    )
     .join('\n\n')
   console.log(`\n${text}`)
   mkdirSync(results, { recursive: true })

@@ -13,6 +13,7 @@ import { services } from '../src/services/services.ts'
 import { readLanguageFile } from '../src/templates/locales/language-files.ts'
 import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
+import { renderTable } from '../test/support/table.ts'
 
 type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
 
@@ -26,11 +27,6 @@ const tables: readonly DocumentTable[] = [
   { name: 'providers', file: 'docs/relays.md', render: renderProviders },
   { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
 ]
-
-function renderTable(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
-  return lines.join('\n').replaceAll(/\| {2}(?=\|)/g, '| ')
-}
 
 const code = (text: string): string => `\`${text}\``
 

@@ -5,6 +5,7 @@
 import { isAtLeast, type Role, roles } from '../../src/domain/operator/management-token.ts'
 import { always, never } from '../../src/management/operation/operation.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
+import { renderTable } from './table.ts'
 
 /** An access to one app meets that app, or another one; an access to the whole service meets any. */
 export const scopes = ['own app', "another's app", 'whole service'] as const
@@ -68,19 +69,17 @@ function describeFresh(name: OperationName): string {
   return outlives === always ? 'yes' : (freshIf[name] ?? 'undeclared')
 }
 
-const heads = ['operations', 'least role', ...scopes, 'needs a fresh sign-in']
-
 /** Operations that are alike share a row. */
 export function renderRolesTable(): string {
-  const rows = new Map<string, OperationName[]>()
+  const rows = new Map<string, { readonly cells: readonly string[]; readonly names: OperationName[] }>()
   for (const name of operationNames) {
-    const cells = [
-      findOperation(name).role,
-      ...scopes.map((scope) => describeScope(name, scope)),
-      describeFresh(name),
-    ].join(' | ')
-    rows.set(cells, [...(rows.get(cells) ?? []), name])
+    const scoped = scopes.map((scope) => describeScope(name, scope))
+    const cells = [findOperation(name).role, ...scoped, describeFresh(name)]
+    const row = rows.get(cells.join()) ?? { cells, names: [] }
+    row.names.push(name)
+    rows.set(cells.join(), row)
   }
-  const lines = [...rows].map(([cells, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${cells} |`)
-  return [`| ${heads.join(' | ')} |`, `|${' --- |'.repeat(heads.length)}`, ...lines].join('\n')
+  const heads = ['operations', 'least role', ...scopes, 'needs a fresh sign-in']
+  const lines = [...rows.values()].map(({ cells, names }) => [names.map((name) => `\`${name}\``).join(', '), ...cells])
+  return renderTable(heads, lines)
 }
