@@ -32,7 +32,7 @@ const code = (text: string): string => `\`${text}\``
 
 /** The words of each feature in the names of files and folders. */
 const features = {
-  'auth servers': /hooks?/,
+  'auth servers': /auth-hooks?/,
   'domains, DKIM': /(?<!^)domains?|dkim|dmarc|spf|signing-keys?|signers|sign-message/,
   'hosted links': /hosted|sealed-link|web\/links/,
   languages: /languages?|locales?/,
@@ -73,8 +73,8 @@ function describeDefault({ absent = 'none', default: value }: Setting): string {
   return `${serve === undefined ? absent : code(serve)}${others}`
 }
 
-/** Refusals of calls of auth servers alone; docs/hooks.md has them. */
-export const hookRefusals: readonly string[] = ['notice_not_sent', 'unsupported_email']
+/** Refusals of calls of auth servers alone; docs/auth-hooks.md has them. */
+export const authHookRefusals: readonly string[] = ['notice_not_sent', 'unsupported_email']
 
 /** The advice to a caller, by the status of the answer. */
 const remedies: Readonly<Record<number, string>> = {
@@ -87,7 +87,7 @@ const remedies: Readonly<Record<number, string>> = {
 
 function renderErrors(): string {
   const rows = Object.entries(refusals)
-    .filter(([name]) => !hookRefusals.includes(name))
+    .filter(([name]) => !authHookRefusals.includes(name))
     .map(([name, { message, status }]) => [`${status}`, code(name), message, remedies[status] ?? ''])
   return renderTable(['status', '`code`', 'message', 'what to do'], rows)
 }

@@ -8,7 +8,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, matchesGlob, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { hookRefusals, renderDocuments } from '../scripts/tables.ts'
+import { authHookRefusals, renderDocuments } from '../scripts/tables.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { services } from '../src/services/services.ts'
 import { lockFiles, missingOptionals, readLock } from './support/complete-lock.ts'
@@ -40,13 +40,18 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   cli: ['config', 'management', 'templates', 'type observe', 'type store'],
   'cli/dev.ts': ['cli', 'store/crypto/key-ring.ts'],
   'cli/secret.ts': ['cli', 'store/crypto/key-ring.ts'],
-  'cli/doctor.ts': ['cli', 'store/crypto/key-ring.ts', 'store/crypto/hook-secret.ts', 'store/shared/migrations.ts'],
+  'cli/doctor.ts': [
+    'cli',
+    'store/crypto/key-ring.ts',
+    'store/crypto/auth-hook-secret.ts',
+    'store/shared/migrations.ts',
+  ],
   config: ['services', 'type store', 'type delivery/relay', 'type reports', 'type web'],
   'config/secrets.ts': ['config', 'store/crypto/key-ring.ts'],
   web: ['web/http', 'type observe'],
   'web/api': ['intake', 'observe/tracing.ts'],
   'web/links': ['templates', 'store/store.ts', 'store/crypto'],
-  'web/hooks': ['intake', 'store/store.ts', 'store/crypto'],
+  'web/auth-hooks': ['intake', 'store/store.ts', 'store/crypto'],
   'web/reports': ['reports', 'services', 'store/store.ts'],
   'web/ops': ['store/store.ts'],
   'web/operators': ['templates', 'type management'],
@@ -366,7 +371,7 @@ test('the tables of documents are those of the code', () => {
 
 test('every refusal is in the documents of the API', () => {
   for (const code of Object.keys(refusals)) {
-    const file = hookRefusals.includes(code) ? 'docs/hooks.md' : 'docs/openapi.yaml'
+    const file = authHookRefusals.includes(code) ? 'docs/auth-hooks.md' : 'docs/openapi.yaml'
     assert.ok(read(file).includes(code), `${code} is not in ${file}`)
   }
 })

@@ -101,8 +101,8 @@ export const deleteByCommand: Flood = (place, signal) =>
 const junk = 'x'.repeat(128 * 1024)
 
 /** Calls of 128 KiB that are signed with no secret of the app. */
-export const postJunk: Flood = async ({ hookSecrets, service }, signal) => {
-  const callers = Array.from({ length: clients }, () => newCaller(portOf(service.hooks), signal))
+export const postJunk: Flood = async ({ authHookSecrets, service }, signal) => {
+  const callers = Array.from({ length: clients }, () => newCaller(portOf(service.authHooks), signal))
   const answers = await hammer(signal, { clients }, (n, client) => {
     const headers = {
       ...{ 'content-type': 'application/json', 'webhook-id': `msg_${n}` },
@@ -111,7 +111,7 @@ export const postJunk: Flood = async ({ hookSecrets, service }, signal) => {
     }
     return callers[client]?.(writePost('/supabase/acme', headers, junk)) ?? Promise.reject()
   })
-  return `${hookSecrets} secrets; ${describeOthers(answers)}`
+  return `${authHookSecrets} secrets; ${describeOthers(answers)}`
 }
 
 const idleConnections = 120

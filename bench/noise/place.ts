@@ -17,7 +17,7 @@ export const bounceAddress = 'bounces@bounce.acme.test'
 export const providerCredentials = 'postern:11111111111111111111'
 
 /** Secrets of the auth server of acme, each replaced while the one before goes on working. */
-const hookSecrets = 100
+const authHookSecrets = 100
 const graceSeconds = 30 * 86_400
 
 /** A database with both apps, and who may do what in it. */
@@ -27,7 +27,7 @@ export type Prepared = {
   readonly acme: string
   readonly keys: { readonly shop: string; readonly acme: string }
   readonly tokens: { readonly admin: string; readonly operator: string }
-  readonly hookSecrets: number
+  readonly authHookSecrets: number
 }
 
 /** A running service. */
@@ -48,14 +48,14 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
   const env = {
     POSTERN_DATABASE_URL: await databases.make(),
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
-    POSTERN_ROLES: 'api,worker,console,reports,hooks',
+    POSTERN_ROLES: 'api,worker,console,reports,auth-hooks',
     ...Object.fromEntries(
-      ['API', 'OPS', 'CONSOLE', 'HOOKS', 'REPORTS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+      ['API', 'OPS', 'CONSOLE', 'AUTH_HOOKS', 'REPORTS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
     ),
     POSTERN_REPORTS_KEYS: `basic:${providerCredentials}`,
     POSTERN_BOUNCE_ADDRESS: bounceAddress,
     POSTERN_DNS_SERVERS: '127.0.0.1:1',
-    POSTERN_WEBHOOKS_PRIVATE: 'yes',
+    POSTERN_APP_WEBHOOKS_PRIVATE: 'yes',
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${sink.port}`,
     POSTERN_QUEUE_MAX: '100000000',
     POSTERN_LOG_LEVEL: 'error',
@@ -63,7 +63,7 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
   await runCommand(subject, env, ['migrate'])
   const { stdout } = await runCommand(subject, env, ['token', 'create', 'bench', '--role', 'admin'])
   const admin = stdout.trim()
-  const bare = { ...{ subject, env, acme: '', hookSecrets: 0 }, keys: { shop: '', acme: '' } }
+  const bare = { ...{ subject, env, acme: '', authHookSecrets: 0 }, keys: { shop: '', acme: '' } }
   return during({ ...bare, tokens: { admin, operator: '' } }, async (place) => {
     const make = async (path: string, body: object, method = 'POST') => {
       const { document, status } = await ask(place, { method, path, body, token: admin })
@@ -78,15 +78,15 @@ export async function prepare(databases: Databases, subject: Subject, sink: Sink
     const scoped = { role: 'operator', apps: ['acme'] }
     const { token: operator = '' } = await make('/v1/tokens', { name: 'acme team', ...scoped })
     let made = 0
-    for (let n = 0, token = ''; n < hookSecrets; n++) {
+    for (let n = 0, token = ''; n < authHookSecrets; n++) {
       // Each token may make 30 requests at once.
       if (n % 25 === 0) token = (await make('/v1/tokens', { name: `acme team ${n}`, ...scoped })).token ?? ''
-      const order = { path: '/v1/apps/acme/hooks/supabase', body: { graceSeconds }, token, method: 'POST' }
+      const order = { path: '/v1/apps/acme/auth-hooks/supabase', body: { graceSeconds }, token, method: 'POST' }
       const { status } = await ask(place, order)
       if (status === 201) made += 1
     }
     const tokens = { admin, operator }
-    return { subject, env, acme, keys: { shop: shopKey, acme: acmeKey }, tokens, hookSecrets: made }
+    return { subject, env, acme, keys: { shop: shopKey, acme: acmeKey }, tokens, authHookSecrets: made }
   })
 }
 

@@ -93,7 +93,7 @@ type HookLink = {
  * make its owner approve a takeover. Postern's own hook has them.
  */
 const secureChange =
-  'This adapter cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent. Connect Supabase to Postern itself, which has the right words: postern hook connect APP supabase.'
+  'This adapter cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent. Connect Supabase to Postern itself, which has the right words: postern auth-hook connect APP supabase.'
 
 /** The link of a call. */
 function readLink(body: string): HookLink {

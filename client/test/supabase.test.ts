@@ -115,7 +115,7 @@ test('a change of address that both addresses confirm is refused: its emails wou
   const body = bodyOf('email_change', 'old@example.com', data, { new_email: 'new@example.com' })
   const answer = await answerOf(await sendEmailHook(options)(signed(body)))
   assert.equal(answer.status, 422)
-  assert.match(answer.message, /^unsupported_email: .*"Secure email change".*postern hook connect APP supabase/)
+  assert.match(answer.message, /^unsupported_email: .*"Secure email change".*postern auth-hook connect APP supabase/)
   for (const address of ['old@example.com', 'new@example.com'])
     await assert.rejects(inbox.next(address, undefined, 50), { code: 'timeout' })
 })

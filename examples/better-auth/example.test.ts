@@ -38,7 +38,7 @@ async function startExample(scope: Scope): Promise<{ origin: string; inbox: DevI
       POSTERN_LINKS_LISTEN: anyPort,
       POSTERN_CONSOLE_LISTEN: anyPort,
       POSTERN_OPS_LISTEN: anyPort,
-      POSTERN_HOOKS_LISTEN: anyPort,
+      POSTERN_AUTH_HOOKS_LISTEN: anyPort,
     },
   })
   const exited = once(child, 'exit')

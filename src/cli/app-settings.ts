@@ -4,8 +4,8 @@ import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/al
 import type { Setting } from '../domain/app/setting.ts'
 import { type AppSettings, readSetting, settingsByPath } from '../domain/app/settings.ts'
 import type { AppResource } from '../management/resources.ts'
+import { addAuthHookOptions, changeAuthHooks, describeAuthHooks } from './auth-hook-settings.ts'
 import { collect } from './command.ts'
-import { addHookOptions, changeHooks, describeHooks } from './hook-settings.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** The options that were given, by commander's names of them. */
@@ -30,7 +30,7 @@ function parseWhole(value: string): number {
 export function addSettingOptions(command: Command): Command {
   const groups = Map.groupBy(optional, ({ option }) => option.group)
   for (const [group, members] of groups) {
-    if (group === 'Look') addHookOptions(command.optionsGroup('Auth servers that post to the app:'))
+    if (group === 'Look') addAuthHookOptions(command.optionsGroup('Auth servers that post to the app:'))
     command.optionsGroup(`${group}:`)
     for (const { choices, kind, option } of members) {
       const added = new Option(option.flags, option.about)
@@ -77,7 +77,7 @@ export function changeSettings(base: AppSettings, options: SettingOptions): AppS
     write(changed, path, changeValue({ kind, before: readSetting(base, path), given, removed }))
   }
   return {
-    ...changeHooks(changed, options),
+    ...changeAuthHooks(changed, options),
     allowedUrls: normalEntries(changed.allowedUrls, parseAllowedUrl),
     appSchemes: normalEntries(changed.appSchemes, parseAppScheme),
   }
@@ -141,7 +141,7 @@ function mergeable(before: unknown, after: unknown): unknown {
 export const describeSettings = (app: AppSettings): [name: string, value: string | undefined][] =>
   [...settingsByPath].flatMap(([path, setting]) => {
     const value = readSetting(app, path)
-    if (path === 'hooks') return describeHooks(app.hooks)
+    if (path === 'authHooks') return describeAuthHooks(app.authHooks)
     if (path === 'linkDestinations')
       return Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url])
     if (setting.line === undefined) return []

@@ -20,7 +20,7 @@ export type RunningService = {
     readonly ops: string
     readonly api?: string
     readonly links?: string
-    readonly hooks?: string
+    readonly authHooks?: string
     readonly reports?: string
     readonly bounce?: string
     readonly inbox?: string

@@ -148,7 +148,7 @@ Postern is ready in dev mode. ${describeSending(urls, config)}
   Inbox    ${urls.inbox === undefined ? 'none' : `${urls.inbox}/inbox`}
   API      ${urls.api === undefined ? 'none: POSTERN_ROLES leaves api out' : `${urls.api}/v1/email`}
   Links    ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
-  Hooks    ${urls.hooks === undefined ? 'none: POSTERN_ROLES leaves hooks out' : `${urls.hooks}, where auth servers post`}
+  Auth hooks ${urls.authHooks === undefined ? 'none: POSTERN_ROLES leaves auth-hooks out' : `${urls.authHooks}, where auth servers post`}
   Ops      ${urls.ops}/livez, /readyz, /metrics
 
 ${urls.api === undefined ? '' : trial}Stop with Ctrl-C. That empties the inbox; everything else stays in ${dataFolder}.

@@ -3,7 +3,7 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { describeHooksListener } from '../config/listeners.ts'
+import { describeAuthHooksListener } from '../config/listeners.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { isSet } from '../config/reader.ts'
 import { describeReports } from '../config/reports.ts'
@@ -11,15 +11,15 @@ import { devSecretKeysFile, type Mode } from '../config/settings.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
 import { isAlive } from '../domain/operator/node.ts'
+import { checkAuthHooks } from '../management/auth-hooks/find-auth-hook-faults.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
-import { checkHooks } from '../management/hooks/find-hook-faults.ts'
 import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
-import { openHookSecret } from '../store/crypto/hook-secret.ts'
+import type { SealedSecret } from '../store/auth-hook-store.ts'
+import { openAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
 import { findMissingKey } from '../store/crypto/key-ring.ts'
-import type { SealedSecret } from '../store/hook-store.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
 import type { CommandSpec } from './command.ts'
@@ -90,16 +90,16 @@ async function examineDatabase(
       const lacksKey = (sealed: string) => findMissingKey(ring, sealed)
       const findings = await checkDatabase(store, () => examineStore({ store, lacksKey }))
       const apps = await store.listApps()
-      const hooks = {
+      const authHooks = {
         linksBaseUrl,
-        hooksListener: describeHooksListener(config),
-        opensHookSecret: (secret: SealedSecret) => openHookSecret(ring, secret) !== null,
+        authHooksListener: describeAuthHooksListener(config),
+        opensAuthHookSecret: (secret: SealedSecret) => openAuthHookSecret(ring, secret) !== null,
       }
       const parts = { store, bounceAddress, ...newDomainFacts(config) }
       const more = [
         checkBounces(describeReports(config), apps),
         checkReports(describeReports(config), await store.listReportSources(), store.now()),
-        ...checkHooks(hooks, apps, await store.listHookKeys()),
+        ...checkAuthHooks(authHooks, apps, await store.listAuthHookKeys()),
         ...(await checkDomains(parts)),
       ]
       const nodes = await store.listNodes()

@@ -5,7 +5,9 @@ import type { Environment } from '../config/reader.ts'
 import { toPrintable } from '../domain/controls.ts'
 import { activityCommand, refusalCommands } from './activity.ts'
 import { appCommands } from './app.ts'
+import { webhookCommands } from './app-webhook.ts'
 import { applyCommand } from './apply.ts'
+import { authHookCommands } from './auth-hook.ts'
 import { backupCommand, copyCommand, restoreCommand } from './backup.ts'
 import { checkLinkCommand } from './check-link.ts'
 import { addCommand, type CommandGroup, type CommandSpec } from './command.ts'
@@ -15,7 +17,6 @@ import { doctorCommand } from './doctor.ts'
 import { domainCommands } from './domain.ts'
 import { emailCommands } from './email.ts'
 import { readGlobalOptions } from './global-options.ts'
-import { hookCommands } from './hook.ts'
 import { keyCommands } from './key.ts'
 import { languagesCommand } from './languages.ts'
 import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
@@ -29,7 +30,6 @@ import { migrateCommand, serveCommand } from './serve.ts'
 import { auditCommand, statusCommand, whoamiCommand } from './status.ts'
 import { suppressionCommands } from './suppression.ts'
 import { tokenCommands } from './token.ts'
-import { webhookCommands } from './webhook.ts'
 
 /** All commands, by the task that they are for. */
 export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup)[]>> = {
@@ -38,7 +38,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
     ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],
     ...[usageCommand, suppressionCommands, reportCommands, auditCommand],
   ],
-  'Set up an app': [appCommands, keyCommands, domainCommands, hookCommands, webhookCommands, applyCommand],
+  'Set up an app': [appCommands, keyCommands, domainCommands, authHookCommands, webhookCommands, applyCommand],
   'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
   'Give people access': [consoleCommands, personCommands, sessionCommands, tokenCommands, whoamiCommand],
   'Keep the database': [backupCommand, restoreCommand, copyCommand],

@@ -54,7 +54,7 @@ function welcome({ version }: CliDeps, { urls }: RunningService): string {
   const listeners = [
     urls.api && `API ${urls.api}`,
     urls.links && `links ${urls.links}`,
-    urls.hooks && `hooks ${urls.hooks}`,
+    urls.authHooks && `auth hooks ${urls.authHooks}`,
     urls.reports && `reports ${urls.reports}`,
     urls.bounce && `bounces ${urls.bounce}`,
     urls.console && `console and management ${urls.console}`,

@@ -93,8 +93,8 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   reports_silent: () => 'postern report status',
   record_missing: (app) => `postern domain check ${app}`,
   key_expires: (app) => `postern key list ${app}`,
-  hook_refused: (app) => `postern hook list ${app}`,
-  webhook_failing: (app) => `postern webhook list ${app}`,
+  auth_hook_refused: (app) => `postern auth-hook list ${app}`,
+  webhook_failing: (app) => `postern app-webhook list ${app}`,
   setting_invalid: (app) => `postern app show ${app}`,
 }
 

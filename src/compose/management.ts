@@ -1,6 +1,6 @@
 /** The operations of the management API and of the command line. */
 
-import { describeHooksListener } from '../config/listeners.ts'
+import { describeAuthHooksListener } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import { describeReports } from '../config/reports.ts'
 import { SharedRead } from '../domain/remembered.ts'
@@ -18,7 +18,7 @@ import { examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
-import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
+import { openAuthHookSecret, sealAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
 import { findMissingKey } from '../store/crypto/key-ring.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
@@ -66,7 +66,7 @@ export function composeManagement(
   config: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
-  const { consoleUrl, hooksUrl, isDev, queueMax, relays, ring, roles } = config
+  const { consoleUrl, authHooksUrl, isDev, queueMax, relays, ring, roles } = config
   const domains = newDomainFacts(config)
   return {
     store,
@@ -88,16 +88,16 @@ export function composeManagement(
     records: new RecordWatch({ store, ...domains }),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
-    hooksUrl,
-    hooksListener: describeHooksListener(config),
-    sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
+    authHooksUrl,
+    authHooksListener: describeAuthHooksListener(config),
+    sealAuthHookSecret: (hash, secret) => sealAuthHookSecret(ring, { hash }, secret),
     allowsPrivateWebhooks: config.allowsPrivateWebhooks,
     sealRecipient: recipientSealer(ring),
     makeWebhookSecret: (app) => {
       const secret = makeWebhookSecret()
       return { secret, sealed: sealWebhookSecret(ring, app, secret) }
     },
-    opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
+    opensAuthHookSecret: (secret) => openAuthHookSecret(ring, secret) !== null,
     relays: new SharedRead<readonly Finding[]>(
       async () =>
         checkRelays(relays, {

@@ -18,7 +18,7 @@ import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Queueing } from '../observe/queueing.ts'
 import { Recorder } from '../observe/recorder.ts'
 import { BounceListener } from '../reports/bounce-listener.ts'
-import { resealHookSecrets } from '../store/crypto/hook-secret.ts'
+import { resealAuthHookSecrets } from '../store/crypto/auth-hook-secret.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
 import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
@@ -108,8 +108,8 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     output.subscribe((reason) => events.emit({ kind: 'log_changed', reason, lost: output.lost }))
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
-    for (const { id } of await resealHookSecrets(config.ring, store))
-      events.emit({ kind: 'hook_secret_closed', keyId: id })
+    for (const { id } of await resealAuthHookSecrets(config.ring, store))
+      events.emit({ kind: 'auth_hook_secret_closed', keyId: id })
     for (const { app } of await resealReceivers(config.ring, store))
       events.emit({ kind: 'webhook_secret_closed', appId: app })
     for (const part of parts) {

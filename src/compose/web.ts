@@ -7,7 +7,7 @@ import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
-import { newHooksListener } from '../web/hooks/hooks-listener.ts'
+import { newAuthHooksListener } from '../web/auth-hooks/auth-hooks-listener.ts'
 import type { ListenAddress, ListenerDeps } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newConsoleListener } from '../web/operators/listener.ts'
@@ -42,8 +42,8 @@ function composeListener(name: ListenerName, context: ServiceContext, delivery: 
       return newApiListener(composeIntake(context, delivery))
     case 'links':
       return newLinksListener({ store, ring, baseUrl: linksBaseUrl ?? '', emit, isProxy })
-    case 'hooks':
-      return composeHooks(context, delivery)
+    case 'authHooks':
+      return composeAuthHooks(context, delivery)
     case 'reports': {
       const deps = { store, emit, keys: reports?.keys ?? [], isProxy, isStopping }
       return newReportsListener({ ...deps, sealRecipient: recipientSealer(ring) })
@@ -80,10 +80,10 @@ function composeConsole(
   })
 }
 
-function composeHooks(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
-  const { hooksUrl, ring } = context.config
-  const basePath = new URL(hooksUrl ?? 'http://localhost').pathname.replace(/\/+$/, '')
-  return newHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
+function composeAuthHooks(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
+  const { authHooksUrl, ring } = context.config
+  const basePath = new URL(authHooksUrl ?? 'http://localhost').pathname.replace(/\/+$/, '')
+  return newAuthHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
 }
 
 function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps & ListenerDeps {

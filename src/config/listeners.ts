@@ -12,9 +12,9 @@ export type ListenersConfig = {
   /** The base URL of hosted links, without a slash at the end; null if there are none. */
   readonly linksBaseUrl: string | null
   /** Where auth servers post; null for nowhere. */
-  readonly hooks: ListenAddress | null
+  readonly authHooks: ListenAddress | null
   /** How auth servers reach it, without a slash at the end; null if that is not known. */
-  readonly hooksUrl: string | null
+  readonly authHooksUrl: string | null
   readonly ops: ListenAddress
   /** The console and the management API; null for none. */
   readonly console: ListenAddress | null
@@ -35,31 +35,33 @@ export function readListeners(reader: Reader): ListenersConfig {
     api: readAddress(reader, 'POSTERN_API_LISTEN'),
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
-    ...readHooks(reader),
+    ...readAuthHooks(reader),
     ops: readAddress(reader, 'POSTERN_OPS_LISTEN'),
     console: address,
     ...readConsoleUrl(reader, address),
   }
 }
 
-function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> {
-  const name = 'POSTERN_HOOKS_LISTEN'
+function readAuthHooks(reader: Reader): Pick<ListenersConfig, 'authHooks' | 'authHooksUrl'> {
+  const name = 'POSTERN_AUTH_HOOKS_LISTEN'
   const address = reader.text(name) || (isForDev(reader) ? findDefault(name, 'dev') : '')
-  const hooks = address === '' ? null : readAddress(reader, name, address)
-  const given = reader.text('POSTERN_HOOKS_URL').replace(/\/+$/, '')
+  const authHooks = address === '' ? null : readAddress(reader, name, address)
+  const given = reader.text('POSTERN_AUTH_HOOKS_URL').replace(/\/+$/, '')
   const url = URL.parse(given)
   if (given !== '' && (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given)))
-    reader.fault('POSTERN_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com')
-  const own = hooks === null ? null : `http://127.0.0.1:${hooks.port}`
-  return { hooks, hooksUrl: given === '' ? own : given }
+    reader.fault(
+      'POSTERN_AUTH_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com',
+    )
+  const own = authHooks === null ? null : `http://127.0.0.1:${authHooks.port}`
+  return { authHooks, authHooksUrl: given === '' ? own : given }
 }
 
 /** Where this process listens for auth servers, as the management operations show it; null for nowhere. */
-export const describeHooksListener = ({
-  hooks,
+export const describeAuthHooksListener = ({
+  authHooks,
   roles,
-}: Pick<ListenersConfig, 'hooks'> & { readonly roles: ReadonlySet<string> }): string | null =>
-  hooks !== null && roles.has('hooks') ? `${hooks.host}:${hooks.port}` : null
+}: Pick<ListenersConfig, 'authHooks'> & { readonly roles: ReadonlySet<string> }): string | null =>
+  authHooks !== null && roles.has('auth-hooks') ? `${authHooks.host}:${authHooks.port}` : null
 
 export function readAddress({ fault, text }: Reader, name: SettingName, given = text(name)): ListenAddress {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):(\d{1,5})$/i.exec(given)
@@ -73,17 +75,17 @@ export function readAddress({ fault, text }: Reader, name: SettingName, given = 
 
 export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`
 
-const listenerNames = ['ops', 'api', 'links', 'hooks', 'reports', 'console', 'bounce'] as const
+const listenerNames = ['ops', 'api', 'links', 'authHooks', 'reports', 'console', 'bounce'] as const
 export type Opened = { readonly name: (typeof listenerNames)[number]; readonly address: ListenAddress }
 
 /** The listeners that a service with this configuration opens, in the order in which it opens them. */
 export function listOpened(config: OpenedFacts): readonly Opened[] {
-  const { api, bounce, console: ofConsole, reports, hooks, links, linksBaseUrl, ops, roles } = config
+  const { api, bounce, console: ofConsole, reports, authHooks, links, linksBaseUrl, ops, roles } = config
   const addresses: Readonly<Record<Opened['name'], ListenAddress | null>> = {
     ops,
     api: roles.has('api') ? api : null,
     links: roles.has('links') && linksBaseUrl !== null ? links : null,
-    hooks: roles.has('hooks') ? hooks : null,
+    authHooks: roles.has('auth-hooks') ? authHooks : null,
     reports: reports?.address ?? null,
     console: roles.has('console') ? ofConsole : null,
     bounce: bounce?.address ?? null,

@@ -174,10 +174,13 @@ test('the dev inbox stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', ()
 
 test('webhooks go into the private network in dev mode, or where the configuration says so', () => {
   const read = (value: string | undefined, mode: Mode) =>
-    parseConfig({ ...complete, POSTERN_WEBHOOKS_PRIVATE: value }, mode).allowsPrivateWebhooks
+    parseConfig({ ...complete, POSTERN_APP_WEBHOOKS_PRIVATE: value }, mode).allowsPrivateWebhooks
   assert.deepEqual([read(undefined, 'serve'), read('no', 'serve'), read('yes', 'serve')], [false, false, true])
   assert.deepEqual([read(undefined, 'dev'), read('no', 'dev')], [true, false])
-  assert.match(faults({ POSTERN_WEBHOOKS_PRIVATE: 'true' }).join(), /POSTERN_WEBHOOKS_PRIVATE must be yes or no/)
+  assert.match(
+    faults({ POSTERN_APP_WEBHOOKS_PRIVATE: 'true' }).join(),
+    /POSTERN_APP_WEBHOOKS_PRIVATE must be yes or no/,
+  )
 })
 
 test('dev mode captures mail, unless a relay is set', () => {

@@ -100,7 +100,7 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
 }
 
 function readWebhooksPrivate({ fault, text }: Reader): boolean {
-  const name = 'POSTERN_WEBHOOKS_PRIVATE'
+  const name = 'POSTERN_APP_WEBHOOKS_PRIVATE'
   const value = text(name)
   if (value !== 'yes' && value !== 'no') fault(`${name} must be yes or no`)
   return value === 'yes'

@@ -2,7 +2,7 @@
  * The settings of the environment, each declared once. The readers of this folder take names and defaults
  * from here, and so do the check for unknown settings and the table of docs/configuration.md.
  *
- *     POSTERN_WEBHOOKS_PRIVATE: {
+ *     POSTERN_APP_WEBHOOKS_PRIVATE: {
  *       default: { serve: 'no', dev: 'yes', command: 'no' },
  *       about: '`yes` lets webhooks go to private addresses, and over http',
  *     },
@@ -27,7 +27,7 @@ export const dataFolder = './.postern'
 export const devSecretKeysFile = `${dataFolder}/secret-keys`
 export const devDatabaseUrl = `sqlite:${dataFolder}/postern.db`
 
-export const roles = ['api', 'links', 'worker', 'console', 'reports', 'hooks'] as const
+export const roles = ['api', 'links', 'worker', 'console', 'reports', 'auth-hooks'] as const
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 const outsideServe = (value: string) => ({ dev: value, command: value })
@@ -87,13 +87,13 @@ export const settings = {
     about:
       'the https URL at which browsers reach those pages; may have a path. Without it there are no hosted ' + 'links',
   },
-  POSTERN_HOOKS_LISTEN: {
+  POSTERN_AUTH_HOOKS_LISTEN: {
     default: { dev: '127.0.0.1:4025' },
     about:
-      'where [auth servers](hooks.md) post their mail; needs the role `hooks`. Every call is authenticated, ' +
+      'where [auth servers](auth-hooks.md) post their mail; needs the role `auth-hooks`. Every call is authenticated, ' +
       'so it may be an address that containers reach',
   },
-  POSTERN_HOOKS_URL: {
+  POSTERN_AUTH_HOOKS_URL: {
     absent: 'the listener on this machine',
     about:
       'how auth servers reach it, such as `https://hooks.example.com`; may have a path. Shown in ' + 'instructions',
@@ -173,13 +173,13 @@ export const settings = {
   },
   POSTERN_DNS_SERVERS: {
     about:
-      'the resolvers that the [check of a domain](domains.md#check) and [webhooks](webhooks.md) ask, such ' +
+      'the resolvers that the [check of a domain](domains.md#check) and [webhooks](app-webhooks.md) ask, such ' +
       "as `10.0.0.53` or `127.0.0.1:5353`; without it, the machine's resolver and the name servers of each " +
       'zone',
   },
-  POSTERN_WEBHOOKS_PRIVATE: {
+  POSTERN_APP_WEBHOOKS_PRIVATE: {
     default: { serve: 'no', dev: 'yes', command: 'no' },
-    about: '`yes` lets [webhooks](webhooks.md) go to private addresses, and over http',
+    about: '`yes` lets [webhooks](app-webhooks.md) go to private addresses, and over http',
   },
   POSTERN_LOG_LEVEL: {
     default: { serve: 'info', dev: 'warn', command: 'warn' },

@@ -42,7 +42,7 @@ export const keysMax = 1000
  * Secrets of one auth server of an app that work: the newest, and those before it in their grace. Each call
  * of a stranger is compared with all of them.
  */
-export const hookSecretsMax = 4
+export const authHookSecretsMax = 4
 /** Passkeys of a person. */
 export const passkeysMax = 20
 /** Sessions of a person: a few browsers and machines. The oldest ends when one more begins. */

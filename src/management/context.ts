@@ -8,7 +8,7 @@ import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { Emit } from '../observe/events.ts'
 import type { ReportDeps } from '../reports/record-report.ts'
-import type { SealedSecret } from '../store/hook-store.ts'
+import type { SealedSecret } from '../store/auth-hook-store.ts'
 import type { AppActivityRow, QueueSummary } from '../store/operator-store.ts'
 import type { NewSigningKey, SigningKeyRecord } from '../store/signing-key-store.ts'
 import type { Finding, Store } from '../store/store.ts'
@@ -70,14 +70,14 @@ export type Management = {
   readonly reportProviders: readonly string[]
 
   // Auth servers.
-  /** The public address of the hooks listener, without a slash at the end; null if there is none. */
-  readonly hooksUrl: string | null
+  /** The public address of the auth hooks listener, without a slash at the end; null if there is none. */
+  readonly authHooksUrl: string | null
   /** `127.0.0.1:4025`, where this process listens for auth servers; null if it does not. */
-  readonly hooksListener: string | null
+  readonly authHooksListener: string | null
   /** Seals the secret by which an auth server signs, for the hash of its key; the key is made without it. */
-  readonly sealHookSecret: (hash: KeyHash, secret: string) => string
+  readonly sealAuthHookSecret: (hash: KeyHash, secret: string) => string
   /** Whether the key ring has the key that sealed the secret. */
-  readonly opensHookSecret: (secret: SealedSecret) => boolean
+  readonly opensAuthHookSecret: (secret: SealedSecret) => boolean
 
   // Webhooks to apps.
   /** Whether webhooks may go into the private network, also by http. */

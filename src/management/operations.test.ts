@@ -31,7 +31,7 @@ const gaining = [
   ...['from', 'address', 'senderDomains', 'envelopeFrom', 'replyTo', 'supportContact', 'domain', 'to'],
   ...['allowedUrls', 'appSchemes', 'allowLocalhost', 'linkDestinations', 'webhookUrl', 'fallbackUrl', 'logoUrl'],
   ...['magic_link', 'email_verification', 'password_reset', 'organisation_invite'], // of `linkDestinations`
-  ...['hooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],
+  ...['authHooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],
   ...['role', 'apps', 'disabled', 'status', 'expiresAt', 'minutes', 'graceSeconds', 'secret'],
   ...['algorithm', 'unchecked'], // of keys that sign mail
 ]
@@ -113,7 +113,7 @@ test('an operation that answers a secret asks for a fresh sign-in', () => {
     [],
   )
   assert.deepEqual(found.sort(), [
-    ...(['hook.connect', 'key.create', 'key.replace'] as const),
+    ...(['auth_hook.connect', 'key.create', 'key.replace'] as const),
     ...(['person.invite', 'person.link', 'token.create', 'webhook.secret'] as const),
   ])
 })

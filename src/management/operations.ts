@@ -10,6 +10,9 @@ import { putApp } from './apps/put-app.ts'
 import { listRefusals, showRefusal } from './apps/refusals.ts'
 import { sendTestEmail } from './apps/send-test-email.ts'
 import { showApp } from './apps/show-app.ts'
+import { checkAuthHook } from './auth-hooks/check-auth-hook.ts'
+import { connectAuthHook } from './auth-hooks/connect-auth-hook.ts'
+import { listAuthHooks } from './auth-hooks/list-auth-hooks.ts'
 import { activateKey, addKey, removeKey } from './domains/change-keys.ts'
 import { checkDomainOfApp } from './domains/check-domain.ts'
 import { proveDomain } from './domains/prove-domain.ts'
@@ -18,9 +21,6 @@ import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
 import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
-import { checkHook } from './hooks/check-hook.ts'
-import { connectHook } from './hooks/connect-hook.ts'
-import { listHooks } from './hooks/list-hooks.ts'
 import { changeKey } from './keys/change-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { findKey } from './keys/find-key.ts'
@@ -89,9 +89,9 @@ const operations = {
   'domain.add_key': addKey,
   'domain.activate_key': activateKey,
   'domain.remove_key': removeKey,
-  'hook.list': listHooks,
-  'hook.connect': connectHook,
-  'hook.check': checkHook,
+  'auth_hook.list': listAuthHooks,
+  'auth_hook.connect': connectAuthHook,
+  'auth_hook.check': checkAuthHook,
   'webhook.list': listWebhooks,
   'webhook.secret': makeWebhookSecret,
   'webhook.test': testWebhook,

@@ -6,8 +6,8 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
+import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
-import { hookSystemNames } from '../domain/hooks/systems.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
 import { isAlive, type NodeRecord, nodeFaults, nodeSilentMs } from '../domain/operator/node.ts'
@@ -60,7 +60,7 @@ const keyFields = {
   lastUsedAt: orNull(time()),
   replaces: orNull(idSchema('key')),
   hook: orNull(
-    Type.Enum([...hookSystemNames], {
+    Type.Enum([...authHookNames], {
       description: 'The auth server that posts with it; null for a key of the app.',
     }),
   ),

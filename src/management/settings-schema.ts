@@ -41,15 +41,15 @@ function toValueSchema({ kind, choices = [], description, example, keys = [] }: 
       return Type.Enum([...choices], about)
     case 'map':
       return perKey(text())
-    case 'hooks':
-      return perKey(hookSchema)
+    case 'authHooks':
+      return perKey(authHookSchema)
     default:
       return kind satisfies never
   }
 }
 
 const perKind = (value: TSchema) => Type.Record(Type.String({ maxLength: 100 }), value)
-const hookSchema = closed({
+const authHookSchema = closed({
   verifyUrl: Type.Optional(Type.String({ examples: ['https://REF.supabase.co/auth/v1/verify'] })),
   pages: Type.Optional(perKind(Type.String({ examples: ['https://app.acme.test/code'] }))),
   lifeSeconds: Type.Optional(perKind(Type.Integer())),
@@ -105,7 +105,7 @@ const toPatchSchema = (fields: TProperties): TProperties =>
 /** Some fields of an app. Null removes an optional field, and gives another one its default. */
 export const AppPatch: TSchema = closed({
   ...toPatchSchema({ ...settingsFields, status }),
-  hooks: Type.Optional(Type.Unknown({ description: 'Merged at every depth.' })),
+  authHooks: Type.Optional(Type.Unknown({ description: 'Merged at every depth.' })),
 })
 
 /** Merges a patch into a value (RFC 7396). */
@@ -125,7 +125,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const webhookNeedsHttps: Issue = {
   field: 'webhookUrl',
   code: 'insecure_webhook_url',
-  message: 'Use https. http is for receivers in the private network, which POSTERN_WEBHOOKS_PRIVATE=yes allows.',
+  message: 'Use https. http is for receivers in the private network, which POSTERN_APP_WEBHOOKS_PRIVATE=yes allows.',
 }
 
 /**

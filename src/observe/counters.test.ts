@@ -105,9 +105,9 @@ const grown: [PosternEvent, string, number?][] = [
   [{ ...bounce, result: 'unmatched' }, 'reports_unmatched_total{source="mail"}'],
   [
     { kind: 'webhook_tried', ...webhook, outcome: 'given_up', result: '500', tries: 9, tookMs: 1 },
-    'webhooks_total{result="given_up"}',
+    'app_webhooks_total{result="given_up"}',
   ],
-  [{ kind: 'webhook_lost', ...webhook }, 'webhooks_total{result="lost"}'],
+  [{ kind: 'webhook_lost', ...webhook }, 'app_webhooks_total{result="lost"}'],
   [
     { kind: 'leases_taken_back', lost: [emailId, emailId].map((id) => ({ emailId: id, count: 1 })) },
     'leases_lost_total',

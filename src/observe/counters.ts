@@ -2,7 +2,7 @@
  * Counters and histograms of the event stream, each declared once: the series that it has from the start,
  * because `increase()` of Prometheus misses the first event of a new series, and the events that it counts.
  *
- *     postern_webhooks_total: metric({
+ *     postern_app_webhooks_total: metric({
  *       help: 'Webhooks to apps',
  *       series: [{ result: 'sent' }, { result: 'lost' }],
  *       on: {
@@ -222,7 +222,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     series: eventServices.map(({ name }) => ({ source: name })),
     on: { provider_call_refused: ({ provider }, count) => count({ source: provider }) },
   }),
-  postern_webhooks_total: metric({
+  postern_app_webhooks_total: metric({
     help:
       'Webhooks to apps: sent, failed (they are tried again), given up, or lost because too many wait or the ' +
       'store failed',

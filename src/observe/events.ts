@@ -4,12 +4,12 @@
  * token, link or recipient.
  */
 
+import type { AuthHookName } from '../domain/auth-hooks/auth-hook-settings.ts'
+import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
 import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { ReportKind, ReportSource } from '../domain/delivery/report.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
-import type { HookSystemName } from '../domain/hooks/hook-settings.ts'
-import { hookSystemNames } from '../domain/hooks/systems.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
@@ -18,8 +18,8 @@ import type { WebhookEvent } from '../domain/webhooks/webhook.ts'
 import type { RecordedReport } from '../store/report-store.ts'
 
 /** `api`: an app posted to `/v1/email`; otherwise the auth server that posted. */
-export type RequestSource = 'api' | HookSystemName
-export const requestSources: readonly RequestSource[] = ['api', ...hookSystemNames]
+export type RequestSource = 'api' | AuthHookName
+export const requestSources: readonly RequestSource[] = ['api', ...authHookNames]
 
 type Answered = {
   readonly kind: 'request_answered'
@@ -193,7 +193,7 @@ export type PosternEvent =
   /** Mail waits for a key that this process lacks. Emitted once for each key. */
   | { readonly kind: 'key_missing'; readonly keyId: string; readonly emails: number }
   /** The key ring cannot open the secret of an auth server, which is refused. */
-  | { readonly kind: 'hook_secret_closed'; readonly keyId: KeyId }
+  | { readonly kind: 'auth_hook_secret_closed'; readonly keyId: KeyId }
   /** The key ring cannot open the secret of an app's webhooks, so none of them is sent. */
   | { readonly kind: 'webhook_secret_closed'; readonly appId: AppId }
   /** A webhook was not stored, because too many of the app wait or the store failed. */

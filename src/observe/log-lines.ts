@@ -105,7 +105,7 @@ const lines: {
     text: 'emails wait for the key that sealed them: put it back into POSTERN_SECRET_KEYS and restart, and they are sent at once, unless their links have expired',
     fields: { key: keyId, emails },
   }),
-  hook_secret_closed: ({ keyId }) => ({
+  auth_hook_secret_closed: ({ keyId }) => ({
     level: 'error',
     text: 'the secret of an auth server cannot be opened, so its calls are refused: put the key that sealed it back into the key ring, or connect the auth server again',
     fields: { key: keyId },
@@ -131,7 +131,7 @@ const lines: {
   }),
   webhook_secret_closed: ({ appId }) => ({
     level: 'error',
-    text: 'the secret of an app’s webhooks cannot be opened, so none is sent: put the key that sealed it back into the key ring, or make another secret with "postern webhook secret"',
+    text: 'the secret of an app’s webhooks cannot be opened, so none is sent: put the key that sealed it back into the key ring, or make another secret with "postern app-webhook secret"',
     fields: { app: appId },
   }),
   bug: ({ kind, doing, error, requestId }) => {

@@ -7,9 +7,9 @@
 import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
+import type { AuthHookName } from '../domain/auth-hooks/auth-hook-settings.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
-import type { HookSystemName } from '../domain/hooks/hook-settings.ts'
 import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../domain/id.ts'
 import type { ActivityRow } from '../domain/operator/activity.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../domain/operator/audit.ts'
@@ -76,7 +76,7 @@ export type KeyRecord = {
   /** The key that this one replaces. */
   readonly replaces: KeyId | null
   /** The auth server that posts with it; null for a key of the app itself. */
-  readonly hook: HookSystemName | null
+  readonly hook: AuthHookName | null
 }
 
 /** A key that is about to expire. `isReplaced`: a newer key has taken its place. */
@@ -88,7 +88,7 @@ export type NewKeyRecord = {
   /** No other key of the app that has not ended may have it. */
   readonly name: string | null
   readonly expiresAt: number | null
-  readonly hook?: HookSystemName
+  readonly hook?: AuthHookName
   /** The secret by which the auth server signs, sealed; absent if it sends the key itself. */
   readonly sealed?: string
 }

@@ -4,12 +4,12 @@ import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { hashDeliveryKey, newDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
+import { hashDeliveryKey, newAuthHookSecret, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { endStates, liveStates } from '../../src/domain/delivery/states.ts'
 import { type EmailId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { sealHookSecret } from '../../src/store/crypto/hook-secret.ts'
+import { sealAuthHookSecret } from '../../src/store/crypto/auth-hook-secret.ts'
 import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
@@ -120,12 +120,12 @@ async function addSigningKey(store: Store, ring: KeyRing) {
 }
 
 /** The secret that an auth server signs with, sealed. */
-async function addHookSecret(store: Store, ring: KeyRing) {
+async function addAuthHookSecret(store: Store, ring: KeyRing) {
   const [app] = await store.listApps()
   assert.ok(app)
-  const hash = hashDeliveryKey(newHookSecret())
-  const sealed = sealHookSecret(ring, { hash }, 'a-signing-key-of-zitadel')
-  const key = { app: app.id, hash, name: 'hook', expiresAt: null, hook: 'zitadel', sealed } as const
+  const hash = hashDeliveryKey(newAuthHookSecret())
+  const sealed = sealAuthHookSecret(ring, { hash }, 'a-signing-key-of-zitadel')
+  const key = { app: app.id, hash, name: 'auth-hook', expiresAt: null, hook: 'zitadel', sealed } as const
   await store.createKey(key, operator)
   return { hash, sealed }
 }
@@ -138,7 +138,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   const sources = await store.listReportSources()
   assert.equal(sources.length, 1)
   const signingKeys = await addSigningKey(store, ring)
-  const hookSecret = await addHookSecret(store, ring)
+  const authHookSecret = await addAuthHookSecret(store, ring)
   await store.close()
   const before = await serve(t, from, 1) // no relay is there: mail stays queued
   const bodies = Array.from({ length: 5 }, (_, n) => validBody({ to: `r${n}@example.com` }))
@@ -178,7 +178,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
   assert.deepEqual(await copied.listReportSources(), sources)
   assert.deepEqual(await copied.listSigningKeys(null), signingKeys)
-  assert.deepEqual(await copied.listHookSecrets('acme', 'zitadel'), [hookSecret])
+  assert.deepEqual(await copied.listAuthHookSecrets('acme', 'zitadel'), [authHookSecret])
   for (const { raw } of relay.received) assert.match(raw, /^DKIM-Signature: .* d=acme\.test;\r\n s=p1;/)
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])

@@ -140,7 +140,7 @@ test('the successor of a replaced key and the key of an auth server are carried 
   assert.match(String(lost?.['delivery keys']), /^new \(key_\w+\)$/)
   await inStore(place, async (store) => {
     assert.equal((await store.findKey(last.id))?.revokedAt, null)
-    assert.equal((await store.listHookKeys()).find(({ id }) => id === hook.id)?.sealed, 'c2VjcmV0')
+    assert.equal((await store.listAuthHookKeys()).find(({ id }) => id === hook.id)?.sealed, 'c2VjcmV0')
   })
 })
 

@@ -23,7 +23,7 @@ const cases: Cases = { ...queueCases, ...operatorCases }
 const earlyReads: readonly Call<ReadName>[] = [
   ...['app-0', 'app-1', 'none'].flatMap((slug) => [
     { name: 'findAppBySlug' as const, args: [slug] },
-    ...['supabase', 'kratos'].map((system) => ({ name: 'listHookSecrets' as const, args: [slug, system] })),
+    ...['supabase', 'kratos'].map((system) => ({ name: 'listAuthHookSecrets' as const, args: [slug, system] })),
   ]),
   ...[hash('key', 0), hash('ses', 0), hash('tok', 0), hash('code', 0), hash('pk', 0), 'none'].flatMap((value) =>
     (['findKeyByHash', 'findSession', 'findTokenByHash', 'isSignInCode', 'findPasskey'] as const).map((name) => ({

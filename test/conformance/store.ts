@@ -4,7 +4,7 @@
  */
 import { test } from 'node:test'
 import { activity, nodes, queueMeasures, refusals } from './activity-cases.ts'
-import { hookSecrets } from './hook-secret-cases.ts'
+import { authHookSecrets } from './auth-hook-secret-cases.ts'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { keyRings } from './key-ring-cases.ts'
 import { maintenance } from './maintenance-cases.ts'
@@ -32,7 +32,7 @@ export function describeStore(engine: Engine): void {
   leases(it)
   fairness(it)
   keyRings(it, engine)
-  hookSecrets(it)
+  authHookSecrets(it)
   maintenance(it)
   operators(it)
   endedByTheStore(it)

@@ -1,7 +1,7 @@
 /** Cases of the methods of operators, reporters and senders on a stuffed database (`stuffed-rows.ts`). */
 import assert from 'node:assert/strict'
 import type { KeyHash } from '../../src/domain/app/delivery-key.ts'
-import { hookSecretsMax, keysMax, passkeysMax, stepMax } from '../../src/domain/bounds.ts'
+import { authHookSecretsMax, keysMax, passkeysMax, stepMax } from '../../src/domain/bounds.ts'
 import type { Bounce } from '../../src/domain/delivery/report.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { dayMs, minuteMs } from '../../src/domain/duration.ts'
@@ -29,7 +29,7 @@ const actor: Actor = { kind: 'person', id: person, name: 'person 0', via: 'conso
 
 const key = (n = 0) => idOf('key', n) as KeyId
 /** One of an auth server. */
-const hookKey = key(hookSecretsMax)
+const authHookKey = key(authHookSecretsMax)
 const newKey = {
   ...{ app: acme, hash: hash('new', 0) as KeyHash, name: 'a new key', expiresAt: null },
 }
@@ -108,16 +108,16 @@ export const operatorCases: Cases<ScriptName> = {
   replaceKey: {
     'an own key': (it) => assert.equal(typeof it.run('replaceKey', key(), replacement, actor), 'object'),
     'the secret of an auth server': (it) =>
-      assert.equal(typeof it.run('replaceKey', hookKey, replacement, actor), 'object'),
+      assert.equal(typeof it.run('replaceKey', authHookKey, replacement, actor), 'object'),
     'all keys are of an auth server': (it) => {
       it.sql(`update delivery_key set hook = 'supabase' where app_id = '${acme}'`)
-      it.run('replaceKey', hookKey, replacement, actor)
+      it.run('replaceKey', authHookKey, replacement, actor)
     },
   },
   revokeKey: { 'one that works': (it) => assert.ok(it.run('revokeKey', key(), actor)) },
-  resealHookSecret: {
+  resealAuthHookSecret: {
     'a secret': (it) =>
-      it.run('resealHookSecret', { id: hookKey, hash: hash('key', 1) as KeyHash, sealed: 'sealed' }, 'again'),
+      it.run('resealAuthHookSecret', { id: authHookKey, hash: hash('key', 1) as KeyHash, sealed: 'sealed' }, 'again'),
   },
   createToken: {
     'a new name': (it) => assert.equal(typeof it.run('createToken', newToken('new'), actor), 'object'),

@@ -4,7 +4,7 @@
  * forbid it. Row `n` counts from 0.
  */
 import {
-  hookSecretsMax,
+  authHookSecretsMax,
   keysMax,
   passkeysMax,
   sessionsMax,
@@ -86,7 +86,7 @@ const app: Row = {
 const deliveryKey: Row = {
   ...{ key_id: id('key'), key_hash: hashOf('key'), app_id: boundedBy(2 * keysMax) },
   ...{ name: `'key ' || n`, created_at: nowMs, created_by: `'cli:root'`, expires_at: null, replaces: null },
-  hook: `case when n % ${2 * keysMax} between 1 and ${hookSecretsMax} then 'supabase' end`,
+  hook: `case when n % ${2 * keysMax} between 1 and ${authHookSecretsMax} then 'supabase' end`,
   ...{ sealed: `'sealed'`, revoked_at: `case when n % ${2 * keysMax} >= ${keysMax} then ${nowMs} end` },
 }
 

@@ -186,8 +186,8 @@ test('an auth server’s links live as long as was typed, and only its newest se
     const settings = formOf(await textOf(path), `${path}/settings`)
     assert.equal((await admin.post(`${path}/settings`, { ...settings, life })).status, status, life)
   }
-  const { hooks } = (await store.findApp('hooked'))?.settings ?? {}
-  assert.equal(hooks?.logto?.lifeSeconds?.default, 600)
+  const { authHooks } = (await store.findApp('hooked'))?.settings ?? {}
+  assert.equal(authHooks?.logto?.lifeSeconds?.default, 600)
 })
 
 test('the list of people marks the one who looks, and nobody else', async () => {

@@ -1,16 +1,16 @@
 /** Auth servers, connected from an app that has nothing, by keyboard, to the first email in the inbox. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { findSystem } from '../../src/domain/hooks/systems.ts'
+import { findSystem } from '../../src/domain/auth-hooks/auth-hooks.ts'
+import { authHookNames, sign } from '../support/auth-hooks.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newHands } from '../support/hands.ts'
-import { hookNames, sign } from '../support/hooks.ts'
 import { lacking } from '../support/installed.ts'
 import { newSender, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const skip = lacking('chromium')
-const service = await startTestService({ after }, { hooks: true, linksBaseUrl: 'https://links.acme.test' })
+const service = await startTestService({ after }, { authHooks: true, linksBaseUrl: 'https://links.acme.test' })
 const at = service.urls.console ?? ''
 
 /** A message of each system, and the page that it needs. */
@@ -21,7 +21,7 @@ const kinds = {
   logto: 'SignIn',
 } as const
 
-for (const name of hookNames)
+for (const name of authHookNames)
   test(`${name}: secret, settings, check, and its first call is an email`, { skip }, async (t) => {
     const slug = `new-${name}`
     const allowedUrls = ['https://app.acme.test', 'https://auth.example.com', 'https://id.example.com']
@@ -53,7 +53,7 @@ for (const name of hookNames)
     const [row] = await page.locator('tr', { hasText: kinds[name] }).allTextContents()
     assert.match(row ?? '', /sent/)
     const body = JSON.stringify(sample?.(kinds[name])).replaceAll('someone@', `${name}@`)
-    const answer = await fetch(`${service.urls.hooks}/${name}/${slug}`, {
+    const answer = await fetch(`${service.urls.authHooks}/${name}/${slug}`, {
       method: 'POST',
       headers: sign(name, secret, body, service.store.now()),
       body,

@@ -101,22 +101,22 @@ test('webhooks: the list says what to do next, and a test what the receiver answ
   const own = {
     ...(await serveEnvironment(t)),
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
-    POSTERN_WEBHOOKS_PRIVATE: 'yes',
+    POSTERN_APP_WEBHOOKS_PRIVATE: 'yes',
   }
   await newAcme(own)
   await serveHere(t, own)
-  const next = async () => /Next: (.*)/.exec((await postern(own, ['webhook', 'list', 'acme'])).out)?.[1]
+  const next = async () => /Next: (.*)/.exec((await postern(own, ['app-webhook', 'list', 'acme'])).out)?.[1]
   assert.equal(await next(), 'postern app update acme --webhook-url URL')
   await postern(own, ['app', 'update', 'acme', '--webhook-url', receiver.url])
-  assert.equal(await next(), 'postern webhook secret acme')
-  await postern(own, ['webhook', 'secret', 'acme'])
-  assert.equal(await next(), 'postern webhook test acme')
-  const test = () => postern(own, ['webhook', 'test', 'acme'])
+  assert.equal(await next(), 'postern app-webhook secret acme')
+  await postern(own, ['app-webhook', 'secret', 'acme'])
+  assert.equal(await next(), 'postern app-webhook test acme')
+  const test = () => postern(own, ['app-webhook', 'test', 'acme'])
   assert.deepEqual(await test(), { code: 0, out: 'Delivered: the receiver of acme answered 204.\n', err: '' })
   assert.equal(await next(), undefined)
   const gone = await test()
   assert.deepEqual([gone.code, gone.err], [1, 'postern: the receiver of acme did not accept it: 410\n'])
-  assert.match((await postern(own, ['webhook', 'list', 'acme'])).out, /given up \(410\)[\s\S]*sent \(204\)/)
+  assert.match((await postern(own, ['app-webhook', 'list', 'acme'])).out, /given up \(410\)[\s\S]*sent \(204\)/)
 })
 
 test('a process that has one role alone listens for nothing else', async (t) => {
@@ -124,7 +124,7 @@ test('a process that has one role alone listens for nothing else', async (t) => 
     const all = {
       ...(await serveEnvironment(t)),
       POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
-      POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
+      POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:0',
       POSTERN_LINKS_LISTEN: '127.0.0.1:0',
       POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
       POSTERN_LOG_LEVEL: 'silent',
@@ -134,7 +134,7 @@ test('a process that has one role alone listens for nothing else', async (t) => 
   assert.deepEqual(await roles('api'), ['api', 'ops'])
   assert.deepEqual(await roles('worker'), ['ops'])
   assert.deepEqual(await roles('links'), ['links', 'ops'])
-  assert.deepEqual(await roles('hooks'), ['hooks', 'ops'])
+  assert.deepEqual(await roles('auth-hooks'), ['authHooks', 'ops'])
   assert.deepEqual(await roles('console'), ['console', 'ops'])
 })
 

@@ -339,7 +339,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
     POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
-    POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
+    POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:0',
   }
   const run = async () => {
     const child = spawnPostern(['dev'], {

@@ -17,7 +17,7 @@ const bounceAddress = 'bounces@bounce.acme.test' as EmailAddress
 const service = await startTestService(
   { after },
   {
-    hooks: true,
+    authHooks: true,
     linksBaseUrl: 'https://links.acme.test',
     reports: { address, keys: readKeys(writeKeys(newSecrets())) },
     ...{ bounce: { address, tls: null }, bounceAddress },
@@ -58,7 +58,7 @@ const call = (port: number, localAddress: string) =>
   })
 
 /** An eighth of the connections of each listener. */
-const shares = { ops: 1024, api: 512, links: 256, hooks: 113, console: 204, reports: 15 } as const
+const shares = { ops: 1024, api: 512, links: 256, authHooks: 113, console: 204, reports: 15 } as const
 
 for (const [name, share] of Object.entries(shares))
   test(`${name}: one client has ${share} idle connections, and 20 calls of another are answered`, async (t) => {

@@ -79,7 +79,7 @@ const cases: Readonly<Record<'app.change' | 'key.change' | 'person.change', Case
       ['what is there already', { allowedUrls: ['https://app.acme.test'], appSchemes: ['acme'] }],
       ['an entry taken away', { allowedUrls: [] }],
       ['addresses taken away', { replyTo: null, supportContact: null, webhookUrl: null }],
-      ['auth servers and destinations taken away', { hooks: null, linkDestinations: null }],
+      ['auth servers and destinations taken away', { authHooks: null, linkDestinations: null }],
       ['links to localhost taken away', { allowLocalhost: false }],
       ['language and limits', { locale: 'de', limits: { daily: 5 }, branding: { accentColour: '#1d4ed8' } }],
       ['disabled', { status: 'disabled' }],

@@ -8,7 +8,7 @@ import { listEmails } from '../support/operator.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
-const service = await startTestService({ after }, { hooks: true, linksBaseUrl: 'https://links.acme.test' })
+const service = await startTestService({ after }, { authHooks: true, linksBaseUrl: 'https://links.acme.test' })
 const port = Number(new URL(service.apiUrl).port)
 const bearer = `Authorization: Bearer ${service.key}`
 
@@ -217,7 +217,7 @@ test('a program of HTTP/1.0 needs no Host; one of HTTP/1.1 does', async () => {
 })
 
 test('a client that leaves amid its request, or names no type of content, is no fault of ours', async () => {
-  const others = [service.urls.links, service.urls.console, service.urls.hooks].filter((url) => url !== undefined)
+  const others = [service.urls.links, service.urls.console, service.urls.authHooks].filter((url) => url !== undefined)
   assert.equal(others.length, 3)
   for (const url of others) {
     const answer = await fetch(`${url}/x/go`, {

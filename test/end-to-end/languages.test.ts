@@ -154,14 +154,14 @@ test('another language is one file: it is listed, looked up, a setting of an app
 })
 
 test('the command line reads no language before a command needs one, so help is as fast as without', async (t) => {
-  const hooks = join(temporaryFolder(t), 'hooks.mjs')
+  const authHooks = join(temporaryFolder(t), 'hooks.mjs')
   writeFileSync(
-    hooks,
+    authHooks,
     `import { registerHooks } from 'node:module'
 registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) })`,
   )
   const read = async (...args: string[]) =>
-    (await run(process.execPath, ['--import', hooks, join(root, 'bin/postern.js'), ...args])).stderr
+    (await run(process.execPath, ['--import', authHooks, join(root, 'bin/postern.js'), ...args])).stderr
   const help = await read('--help')
   assert.match(help, /src\/cli\/program\.ts/)
   assert.doesNotMatch(help, /\/templates\//)

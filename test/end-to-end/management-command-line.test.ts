@@ -254,7 +254,7 @@ const forPeople = 'account.remove_passkey'
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end', 'report.read', 'hook.check', 'webhook.test'] as const),
+  ...(['person.remove_passkey', 'session.end', 'report.read', 'auth_hook.check', 'webhook.test'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */
@@ -338,12 +338,12 @@ async function commandsFor(
     'domain.add_key': ['domain', 'add-key', 'acme'],
     'domain.activate_key': ['domain', 'activate-key', 'acme', signing.selector, '--unchecked'],
     'domain.remove_key': ['domain', 'remove-key', 'acme', unused.selector],
-    'hook.list': ['hook', 'list', 'acme'],
-    'webhook.list': ['webhook', 'list', 'acme'],
-    'webhook.secret': ['webhook', 'secret', 'acme'],
-    'webhook.test': ['webhook', 'test', 'acme'],
-    'hook.connect': ['hook', 'connect', 'acme', 'kratos'],
-    'hook.check': ['hook', 'check', 'acme', 'kratos'],
+    'auth_hook.list': ['auth-hook', 'list', 'acme'],
+    'webhook.list': ['app-webhook', 'list', 'acme'],
+    'webhook.secret': ['app-webhook', 'secret', 'acme'],
+    'webhook.test': ['app-webhook', 'test', 'acme'],
+    'auth_hook.connect': ['auth-hook', 'connect', 'acme', 'kratos'],
+    'auth_hook.check': ['auth-hook', 'check', 'acme', 'kratos'],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],

@@ -336,8 +336,8 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
       POSTERN_OPS_LISTEN: `127.0.0.1:${port}`,
       POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
       POSTERN_LINKS_LISTEN: '127.0.0.1:0',
-      POSTERN_ROLES: 'api,worker,links,console,hooks,reports',
-      POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
+      POSTERN_ROLES: 'api,worker,links,console,auth-hooks,reports',
+      POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:0',
       POSTERN_REPORTS_LISTEN: '127.0.0.1:0',
       POSTERN_REPORTS_KEYS: 'basic:postmark:0123456789abcdef',
       POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
@@ -357,7 +357,7 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
   assert.deepEqual(
     listeners.split(', ').map((part) => part.replace(/ (\w+:\/\/)\S+$/, ' $1')),
     [
-      ...['API http://', 'links http://', 'hooks http://', 'reports http://', 'bounces smtp://'],
+      ...['API http://', 'links http://', 'auth hooks http://', 'reports http://', 'bounces smtp://'],
       ...['console and management http://', 'ops http://'],
     ],
   )

@@ -6,7 +6,7 @@ import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { close, listen } from '../../src/web/http/listener.ts'
 import { newReportsListener } from '../../src/web/reports/reports-listener.ts'
-import type { Headers } from '../support/hooks.ts'
+import type { Headers } from '../support/auth-hooks.ts'
 import {
   basicHeader,
   type Caller,

@@ -67,12 +67,12 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'domain.add_key': ({ app }) => ['domain', 'add-key', app.slug, '--algorithm', 'ed25519'],
   'domain.activate_key': ({ app }) => ['domain', 'activate-key', app.slug, 'p1', '--unchecked'],
   'domain.remove_key': ({ app }) => ['domain', 'remove-key', app.slug, 'p1', '--yes'],
-  'hook.list': ({ app }) => ['hook', 'list', app.slug],
-  'hook.connect': ({ app }) => ['hook', 'connect', app.slug, 'kratos'],
-  'hook.check': ({ app }) => ['hook', 'check', app.slug, 'kratos'],
-  'webhook.list': ({ app }) => ['webhook', 'list', app.slug],
-  'webhook.secret': ({ app }) => ['webhook', 'secret', app.slug],
-  'webhook.test': ({ app }) => ['webhook', 'test', app.slug],
+  'auth_hook.list': ({ app }) => ['auth-hook', 'list', app.slug],
+  'auth_hook.connect': ({ app }) => ['auth-hook', 'connect', app.slug, 'kratos'],
+  'auth_hook.check': ({ app }) => ['auth-hook', 'check', app.slug, 'kratos'],
+  'webhook.list': ({ app }) => ['app-webhook', 'list', app.slug],
+  'webhook.secret': ({ app }) => ['app-webhook', 'secret', app.slug],
+  'webhook.test': ({ app }) => ['app-webhook', 'test', app.slug],
   'status.show': () => ['status'],
   'queue.show': () => ['queue'],
   'checks.run': () => ['doctor'],
@@ -99,7 +99,7 @@ const names = [...(Object.keys(commands) as Command[]).filter((name) => !last.in
 
 /** These also answer 1 for what they report, or, as this app has no webhook address, for that. */
 const mayFail = new Set<Command>([
-  ...(['status.show', 'checks.run', 'domain.check', 'hook.check'] as const),
+  ...(['status.show', 'checks.run', 'domain.check', 'auth_hook.check'] as const),
   ...(['app.test_email', 'webhook.test', 'report.read'] as const),
 ])
 

@@ -7,10 +7,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { findSystem } from '../../src/domain/hooks/systems.ts'
+import { findSystem } from '../../src/domain/auth-hooks/auth-hooks.ts'
+import { type AuthHookName, sign } from '../support/auth-hooks.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
 import { attachSdk } from '../support/collector.ts'
-import { type HookName, sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
 import { type Caller, newSecrets, readPayload, signCall, writeKeys } from '../support/provider-calls.ts'
 import { newReader, type Reader } from '../support/reader.ts'
@@ -148,27 +148,28 @@ async function live(
   return { ...started, errors, secrets: [server.key], refusals: 6, traced }
 }
 
-const hookLink =
+const authHookLink =
   'https://auth.acme.test/recovery?flow=canary-flow&token=canary-token&return_to=https%3A%2F%2Fapp.acme.test%2Fcanary-redirect'
 
 /** The same for calls of auth servers: one sends its secret, another one signs with it. */
-async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
+async function liveAuthHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   const started = await startMarked(t, {
     databaseUrl,
-    said: `${saidCode} ${hookLink}`,
-    more: { POSTERN_HOOKS_LISTEN: '127.0.0.1:0', POSTERN_LINKS_BASE_URL: 'https://links.acme.test' },
+    said: `${saidCode} ${authHookLink}`,
+    more: { POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:0', POSTERN_LINKS_BASE_URL: 'https://links.acme.test' },
   })
   const { server } = started
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://auth.acme.test'])
-  const { secret } = await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'kratos'])
-  const webhook = (await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'supabase'])).secret
+  const { secret } = await posternJson<{ secret: string }>(server.env, ['auth-hook', 'connect', 'acme', 'kratos'])
+  const webhook = (await posternJson<{ secret: string }>(server.env, ['auth-hook', 'connect', 'acme', 'supabase']))
+    .secret
   const signing = 'canary-signing-key-of-zitadel'
-  await posternJson(server.env, ['hook', 'connect', 'acme', 'zitadel'], { input: signing })
+  await posternJson(server.env, ['auth-hook', 'connect', 'acme', 'zitadel'], { input: signing })
   const call = async (path: string, body: object, key: string) => {
     const text = JSON.stringify(body)
-    const system = path.split('/', 1)[0] as HookName
+    const system = path.split('/', 1)[0] as AuthHookName
     const headers = sign(system, key, text, Date.now())
-    const answer = await fetch(`${server.hooks}/${path}`, { method: 'POST', headers, body: text })
+    const answer = await fetch(`${server.authHooks}/${path}`, { method: 'POST', headers, body: text })
     return { status: answer.status, text: await answer.text() }
   }
   const sample = findSystem('zitadel')?.sample('user.human.password.code.added') as ZitadelCall
@@ -176,7 +177,7 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
     ...{ contextInfo: { ...sample.contextInfo, recipientEmailAddress: to } },
     ...{ templateData: { ...sample.templateData, url }, args: { ...sample.args, code: 'CANARY-C0DE' } },
   })
-  const mail = { to: marked.to, url: hookLink, code: 'CANARY-C0DE', minutes: 60 }
+  const mail = { to: marked.to, url: authHookLink, code: 'CANARY-C0DE', minutes: 60 }
   const sent = { ...mail, template: 'verification_code_valid' }
   const magic = findSystem('supabase')?.sample('magiclink') as SupabaseCall
   const asked = {
@@ -189,16 +190,16 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   // The shortest life that auth servers can give is a minute, too long for one to expire.
   await endInEveryWay(started, ['failed', 'deferred', 'delivered'], (to, ending) =>
     ending === 'deferred' || ending === 'cancelled'
-      ? call('zitadel/acme', signed(hookLink, to), signing)
+      ? call('zitadel/acme', signed(authHookLink, to), signing)
       : call('kratos/acme', { ...sent, to }, secret),
   )
   const refused = [
-    await call('kratos/acme', { ...sent, url: hookLink.replace('auth.acme', 'evil') }, secret),
+    await call('kratos/acme', { ...sent, url: authHookLink.replace('auth.acme', 'evil') }, secret),
     await call('kratos/acme', { ...sent, template: 'canary-type' }, secret),
     await call('kratos/acme', { ...sent, to: 'canary-recipient@' }, secret),
     await call('kratos/acme', sent, `${secret.slice(0, -1)}_canary`),
-    await call('zitadel/acme', signed(hookLink), `${signing}!`),
-    await call('zitadel/acme', signed(hookLink.replace('auth.acme', 'evil')), signing),
+    await call('zitadel/acme', signed(authHookLink), `${signing}!`),
+    await call('zitadel/acme', signed(authHookLink.replace('auth.acme', 'evil')), signing),
     // Nothing says where its links lead.
     await call('supabase/acme', asked, webhook),
   ]
@@ -336,7 +337,7 @@ async function lookEverywhere(lived: Lived, folder: string): Promise<void> {
 const lives: Readonly<Record<string, (t: TestContext, databaseUrl: string) => Promise<Lived>>> = {
   'an invitation': (t, url) => live(t, url, { email: marked, said: echoed }),
   'a code': (t, url) => live(t, url, { email: withCode, said: saidCode }),
-  'a call of an auth server': liveHooks,
+  'a call of an auth server': liveAuthHooks,
   'a webhook of a mail provider': liveWebhooks,
 }
 

@@ -96,10 +96,10 @@ async function survive(t: TestContext, databaseUrl: string): Promise<void> {
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
     POSTERN_BOUNCE_LISTEN: `127.0.0.1:${bouncePort}`,
-    POSTERN_WEBHOOKS_PRIVATE: 'yes',
+    POSTERN_APP_WEBHOOKS_PRIVATE: 'yes',
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--webhook-url', receiver.url])
-  await posternJson(server.env, ['webhook', 'secret', 'acme'])
+  await posternJson(server.env, ['app-webhook', 'secret', 'acme'])
   const current = { server: server as Omit<RunningPostern, 'key'> }
   const load = startLoad(t, { api: () => current.server.api, key: server.key, clients: 2 })
   const reporter = startReporter(t, bouncePort, received, () => receiver.taken.size)

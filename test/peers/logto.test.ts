@@ -1,19 +1,19 @@
 /** Logto's own connector for email over HTTP, configured from the block that Connect shows. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { logto } from '../../src/domain/hooks/logto.ts'
-import { startHooks } from '../support/hooks.ts'
+import { logto } from '../../src/domain/auth-hooks/logto.ts'
+import { startAuthHooks } from '../support/auth-hooks.ts'
 import { lacking, toolPath } from '../support/installed.ts'
 import { eventually } from '../support/wait.ts'
 
 const connectorFile = toolPath('connector-http-email')
 const skip = lacking('connector-http-email')
 
-const { service, connect } = await startHooks({ after })
+const { service, connect } = await startAuthHooks({ after })
 const { secret } = await connect('logto')
 
 /** The block is JSON, as Logto's console takes it. */
-const [{ block = '{}' } = {}] = logto.setUp({ url: `${service.urls.hooks}/logto/acme`, secret })
+const [{ block = '{}' } = {}] = logto.setUp({ url: `${service.urls.authHooks}/logto/acme`, secret })
 type Config = { readonly endpoint: string; readonly authorization: string }
 const config = JSON.parse(block) as Config
 

@@ -90,7 +90,7 @@ export function newSituation(situation: Given): Situation {
   ].filter(({ queued }) => queued > 0)
   return {
     ...{ apps: [acme], usage: new Map(), reported: new Map(), sources: [], expiring: [], late: [] },
-    ...{ findings: [], records: [], hooks: [], webhooks: [], nodes: [node()], nowMs },
+    ...{ findings: [], records: [], authHooks: [], webhooks: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
     replies: replies ?? {},
     lately: countOf(counts ?? all),

@@ -166,7 +166,7 @@ export async function runProcess(
 
 /** The ports of a dev mode beside others. */
 export async function devListeners(): Promise<Variables> {
-  const names = ['API', 'OPS', 'CONSOLE', 'HOOKS']
+  const names = ['API', 'OPS', 'CONSOLE', 'AUTH_HOOKS']
   return {
     ...Object.fromEntries(names.map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0'])),
     POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}`, // the base URL names the port
@@ -205,7 +205,7 @@ export type RunningPostern = {
   readonly ops: string
   readonly console: string
   /** Where auth servers post; undefined if the process listens for none. */
-  readonly hooks?: string
+  readonly authHooks?: string
   readonly reports?: string
   readonly key: string
   readonly env: Variables
@@ -239,12 +239,12 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
 export async function serveAcme(
   scope: Scope,
   more: Variables,
-): Promise<Pick<RunningPostern, 'api' | 'console' | 'hooks' | 'key' | 'env'>> {
+): Promise<Pick<RunningPostern, 'api' | 'console' | 'authHooks' | 'key' | 'env'>> {
   if (process.env.POSTERN_TEST_COMMAND !== undefined) return await startServe(scope, more)
   const env = { ...(await serveEnvironment(scope)), ...more }
   const key = await newAcme(env)
-  const { api = '', console = '', hooks } = (await serveHere(scope, env)).urls
-  return { api, console, ...(hooks !== undefined && { hooks }), key, env }
+  const { api = '', console = '', authHooks } = (await serveHere(scope, env)).urls
+  return { api, console, ...(authHooks !== undefined && { authHooks }), key, env }
 }
 
 /** Starts `postern serve` on known ports, with a standard output of the test's; waits until it answers. */
@@ -312,7 +312,7 @@ export async function spawnServe(
     api: string
     ops: string
     console: string
-    hooks?: string
+    authHooks?: string
     reports?: string
   }
   const started = new Promise<Ready>((resolve, reject) => {
@@ -326,7 +326,7 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { api, ops, console, hooks, reports } = await started
-  const others = { ...(hooks && { hooks }), ...(reports && { reports }) }
+  const { api, ops, console, authHooks, reports } = await started
+  const others = { ...(authHooks && { authHooks }), ...(reports && { reports }) }
   return { api, ops, console, ...others, env, child, output: () => output }
 }

@@ -3,7 +3,7 @@ import { createHmac, generateKeyPairSync, sign as signBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { type EventKey, parseEventKeys } from '../../src/services/event-keys.ts'
-import type { Headers } from './hooks.ts'
+import type { Headers } from './auth-hooks.ts'
 
 /** Services whose calls `test/corpus/provider-calls` has. */
 export const callers = ['postmark', 'resend', 'sendgrid', 'mailgun', 'brevo', 'generic'] as const

@@ -53,7 +53,7 @@ export type TestOptions = Partial<
   settings?: Partial<AppSettings>
   roles?: Config['roles']
   /** Whether auth servers can post. */
-  hooks?: boolean
+  authHooks?: boolean
   consolePort?: number
   /** Which clients may be a reverse proxy: all of this machine, unless a test has them be strangers. */
   isProxy?: (address: string) => boolean
@@ -90,12 +90,12 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'reports', 'hooks'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'reports', 'auth-hooks'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
-    hooks: options.hooks === true ? anyPort : null,
-    hooksUrl: null,
+    authHooks: options.authHooks === true ? anyPort : null,
+    authHooksUrl: null,
     ops: anyPort,
     console: { ...anyPort, port: options.consolePort ?? 0 },
     consoleUrl: options.consoleUrl ?? 'http://postern.localhost',

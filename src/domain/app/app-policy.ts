@@ -1,5 +1,5 @@
 /** The part of an app that judges its requests. */
-import type { HookSettings } from '../hooks/hook-settings.ts'
+import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
 import type { Parsed } from '../parsed.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
@@ -16,7 +16,7 @@ export type AppPolicy = HostedLinkPolicy &
     readonly supersede: boolean
     /** Its name, for invitations that name no organisation. */
     readonly name: string
-    readonly hooks: HookSettings
+    readonly authHooks: AuthHookSettings
     /** The app's own language. */
     readonly locale: string
   }
@@ -47,7 +47,7 @@ export function appPolicy({
     appSchemes,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),
     name: settings.name,
-    hooks: settings.hooks ?? {},
+    authHooks: settings.authHooks ?? {},
     fromAddress: settings.from.address as EmailAddress,
     locale: settings.locale,
   }

@@ -2,7 +2,7 @@
 import { type Issue, type Parsed, parsed } from '../parsed.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
-import { checkHooks } from './check-hooks.ts'
+import { checkAuthHooks } from './check-auth-hooks.ts'
 import { checkDestination } from './hosted-link.ts'
 import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'
 import { type AppSettings, inOrder, readSetting, settingsByPath } from './settings.ts'
@@ -28,7 +28,7 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   issues.push(...checkSenderDomains({ ...settings, senderDomains }))
   const { allowLocalhost } = settings
   const links = { allowedUrls, appSchemes, allowLocalhost, schemes }
-  issues.push(...checkHostedLinks(settings, links), ...checkHooks(settings.hooks ?? {}, links))
+  issues.push(...checkHostedLinks(settings, links), ...checkAuthHooks(settings.authHooks ?? {}, links))
   if (issues.length > 0) return { ok: false, issues }
   const lists = {
     allowedUrls: texts(allowedUrls),

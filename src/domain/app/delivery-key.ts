@@ -22,11 +22,11 @@ export const parseDeliveryKey = (text: string): KeyHash | null => hashIfSecret(t
 export const parseAuthorization = (header: string | undefined): Presented<KeyHash> =>
   parseBearer(header, prefix) as Presented<KeyHash>
 
-const hookPrefix = 'psh_'
+const authHookPrefix = 'psh_'
 
 /** A new secret for an auth server, in clear text. It is a delivery key of another kind. */
-export const newHookSecret = (random?: (bytes: number) => Buffer): string => newBearer(hookPrefix, random)
+export const newAuthHookSecret = (random?: (bytes: number) => Buffer): string => newBearer(authHookPrefix, random)
 
 /** Reads the secret of an auth server from its `Authorization` header. */
-export const parseHookAuthorization = (header: string | undefined): Presented<KeyHash> =>
-  parseBearer(header, hookPrefix) as Presented<KeyHash>
+export const parseAuthHookAuthorization = (header: string | undefined): Presented<KeyHash> =>
+  parseBearer(header, authHookPrefix) as Presented<KeyHash>

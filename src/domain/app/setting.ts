@@ -48,8 +48,8 @@ export const option = (group: string, flags: string, about: string, undo = ''): 
   ...{ group, flags, about, undo },
 })
 
-/** `map`: texts by the names in `keys`. `hooks`: settings of auth servers by theirs. */
-type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'hooks'
+/** `map`: texts by the names in `keys`. `authHooks`: settings of auth servers by theirs. */
+type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'authHooks'
 
 /** An optional setting may be absent. One without a default must be given, unless it is optional. */
 export type Setting = Parts<never> & {
@@ -110,8 +110,8 @@ export const mapOf = <Key extends string>(
   keys,
 })
 
-export const hooksOf = <Value extends object>(keys: readonly (keyof Value & string)[], parts: Parts<Value>) => ({
-  ...newOptional<Value>('hooks')(parts),
+export const authHooksOf = <Value extends object>(keys: readonly (keyof Value & string)[], parts: Parts<Value>) => ({
+  ...newOptional<Value>('authHooks')(parts),
   keys,
 })
 

@@ -4,18 +4,18 @@
  * (`settings.ts`). Rules that need more than one value are in `check-settings.ts`.
  */
 
+import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
+import { authHookNames } from '../auth-hooks/auth-hooks.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { counted } from '../counts.ts'
-import type { HookSettings } from '../hooks/hook-settings.ts'
-import { hookSystemNames } from '../hooks/systems.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { hostedLinkModes } from './hosted-link.ts'
 import {
+  authHooksOf,
   both,
   choice,
   fitsBounces,
-  hooksOf,
   isAddress,
   isContact,
   isHttpsUrl,
@@ -200,7 +200,7 @@ export const settingsTable = {
     ),
     line: ['webhooks'],
   }),
-  hooks: hooksOf<HookSettings>(hookSystemNames, {
+  authHooks: authHooksOf<AuthHookSettings>(authHookNames, {
     label: 'Auth servers',
   }),
   branding: {

@@ -12,7 +12,7 @@ const settings: AppSettings = {
   replyTo: 'help@acme.test',
   webhookUrl: 'https://app.acme.test/hook',
   linkDestinations: { magic_link: 'acme://auth' },
-  hooks: { kratos: { pages: { default: 'https://app.acme.test/code' } } },
+  authHooks: { kratos: { pages: { default: 'https://app.acme.test/code' } } },
   branding: { logoUrl: 'https://acme.test/logo.png' },
 }
 const app: App = {
@@ -43,7 +43,7 @@ const patches: Readonly<Record<keyof typeof settingsFields, readonly [patch: unk
   hostedLinks: ['off', false],
   linkDestinations: [{ password_reset: 'acme://reset' }, true],
   webhookUrl: ['https://evil.example', true],
-  hooks: [{ kratos: { pages: { recovery: 'https://app.acme.test/evil' } } }, true],
+  authHooks: [{ kratos: { pages: { recovery: 'https://app.acme.test/evil' } } }, true],
   fallbackUrl: ['https://evil.example', true],
   branding: [{ logoUrl: 'https://evil.example/x.png' }, true],
   locale: ['de', false],
@@ -65,7 +65,7 @@ test('what stays, and what is taken away, goes nowhere else', () => {
     appSchemes: [],
     linkDestinations: { magic_link: null },
   }
-  assert.equal(sendsElsewhere(app, { ...less, branding: { logoUrl: null }, hooks: { kratos: null } }), false)
+  assert.equal(sendsElsewhere(app, { ...less, branding: { logoUrl: null }, authHooks: { kratos: null } }), false)
   assert.equal(sendsElsewhere(app, { branding: { accentColour: '#ffffff' }, from: { name: 'Other' } }), false)
 })
 

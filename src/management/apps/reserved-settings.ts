@@ -81,8 +81,8 @@ function checkSchemes(before: AppSettings, after: AppSettings): Issue[] {
 }
 
 /** Hosts, with their ports, at which this service answers people and auth servers. */
-const findOwnHosts = ({ consoleUrl, hooksUrl, links }: Pick<Context, 'consoleUrl' | 'hooksUrl' | 'links'>) =>
-  [consoleUrl, hooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host]))
+const findOwnHosts = ({ consoleUrl, authHooksUrl, links }: Pick<Context, 'consoleUrl' | 'authHooksUrl' | 'links'>) =>
+  [consoleUrl, authHooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host]))
 
 function checkHosts(ownHosts: readonly string[], before: AppSettings, after: AppSettings): Issue[] {
   const known = new Set([...before.allowedUrls, before.fallbackUrl])

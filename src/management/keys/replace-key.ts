@@ -28,12 +28,12 @@ export const replaceKey = operation({
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),
   outlives: always,
   creates: true,
-  errors: ['key_ended', 'key_of_hook', 'too_many_keys'],
+  errors: ['key_ended', 'key_of_auth_hook', 'too_many_keys'],
   async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
     if (old.hook !== null)
       return fail(
-        'key_of_hook',
-        `This is the secret of ${old.hook}: "postern hook connect APP ${old.hook}" makes another one.`,
+        'key_of_auth_hook',
+        `This is the secret of ${old.hook}: "postern auth-hook connect APP ${old.hook}" makes another one.`,
       )
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     if (expiry?.ok === false) return invalid(expiry.issues)

@@ -15,7 +15,7 @@ export const errorStatus = {
   too_many_suppressions: 409,
   app_active: 409,
   key_ended: 409,
-  key_of_hook: 409,
+  key_of_auth_hook: 409,
   email_finished: 409,
   email_sending: 409,
   email_not_deferred: 409,

@@ -188,7 +188,7 @@ function judgeQueue({ depth, max }: QueueResource): Condition[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage, webhooks }: Situation): Condition[] {
+function judgeSettings({ apps, expiring, authHooks, nowMs, queue, usage, webhooks }: Situation): Condition[] {
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
   const keys = expiring.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
     const slug = slugs.get(app) ?? app
@@ -199,7 +199,7 @@ function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage, webhooks }:
       : `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`
     return { kind: 'key_expires', message, apps: [slug] }
   })
-  const refused = hooks.map(({ app, message }): Condition => ({ kind: 'hook_refused', message, apps: [app] }))
+  const refused = authHooks.map(({ app, message }): Condition => ({ kind: 'auth_hook_refused', message, apps: [app] }))
   const failing = webhooks.map(({ app, message }): Condition => ({ kind: 'webhook_failing', message, apps: [app] }))
   return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused, ...failing]
 }

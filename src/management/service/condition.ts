@@ -6,8 +6,8 @@ import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { HeardSource } from '../../store/report-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
+import type { AuthHookFault } from '../auth-hooks/find-auth-hook-faults.ts'
 import type { CountedQueue, MissingRecord } from '../context.ts'
-import type { HookFault } from '../hooks/find-hook-faults.ts'
 import { closed } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
 import type { WebhookFault } from '../webhooks/judge-webhooks.ts'
@@ -40,7 +40,7 @@ export const attentionKinds = [
   'bounces_many',
   'reports_silent',
   'key_expires',
-  'hook_refused',
+  'auth_hook_refused',
   'webhook_failing',
   'setting_invalid',
 ] as const
@@ -75,7 +75,7 @@ export type Situation = {
   /** The records of signing keys that are not in DNS. */
   readonly records: readonly MissingRecord[]
   /** Why mail of connected auth servers is refused. */
-  readonly hooks: readonly HookFault[]
+  readonly authHooks: readonly AuthHookFault[]
   /** Receivers that do not take webhooks. */
   readonly webhooks: readonly WebhookFault[]
   readonly nodes: readonly NodeResource[]

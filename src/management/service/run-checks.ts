@@ -1,7 +1,7 @@
 /** Checks the database, the machine, the bounce address, domains and relays. Sends no email. */
 import { Type } from 'typebox'
+import { checkAuthHooks } from '../auth-hooks/find-auth-hook-faults.ts'
 import { checkDomains } from '../domains/check-domains.ts'
-import { checkHooks } from '../hooks/find-hook-faults.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
@@ -20,10 +20,10 @@ export const runChecks = operation({
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
     const { store, access, relays, findings: examined, links } = context
-    const [apps, sources, hookKeys, domains, relayFindings] = await Promise.all([
+    const [apps, sources, authHookKeys, domains, relayFindings] = await Promise.all([
       store.listApps(),
       store.listReportSources(),
-      store.listHookKeys(),
+      store.listAuthHookKeys(),
       checkDomains(context),
       relays.get(),
     ])
@@ -31,7 +31,7 @@ export const runChecks = operation({
       ...(await checkDatabase(store, () => examined.get())),
       checkBounces(context, apps),
       checkReports(context, sources, store.now()),
-      ...checkHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, hookKeys),
+      ...checkAuthHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, authHookKeys),
       ...domains,
       ...relayFindings,
     ]

@@ -5,7 +5,7 @@ import { appMinutesKept } from '../../domain/bounds.ts'
 import { sumCounts } from '../../domain/counts.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { ActivityCounts } from '../activity.ts'
-import { findHookFaults } from '../hooks/find-hook-faults.ts'
+import { findAuthHookFaults } from '../auth-hooks/find-auth-hook-faults.ts'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -61,7 +61,7 @@ export const showStatus = operation({
     const now = store.now()
     const scope = access.apps && [...access.apps]
     const seesAll = scope === null
-    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys, webhooks] =
+    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, authHookKeys, webhooks] =
       await Promise.all([
         store.listApps(),
         store.listNodes(),
@@ -71,7 +71,7 @@ export const showStatus = operation({
         store.listExpiringKeys(now + keyWarningMs),
         context.queue.get(),
         context.findings.get(),
-        store.listHookKeys(),
+        store.listAuthHookKeys(),
         store.listReceivers(),
       ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
@@ -82,7 +82,7 @@ export const showStatus = operation({
     const attention = findAttention({
       ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
-      hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
+      authHooks: findAuthHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, authHookKeys),
       webhooks: findWebhookFaults(apps, webhooks, now),
       late: counted.late,
       nowMs: now,

@@ -12,7 +12,7 @@ export const makeWebhookSecret = (): string => prefix + randomBytes(secretBytes)
 
 export const readWebhookSecret = (secret: string): Buffer => Buffer.from(secret.slice(prefix.length), 'base64')
 
-const secretContext = (app: AppId): string => `webhook secret ${app}`
+const secretContext = (app: AppId): string => `app-webhook secret ${app}`
 const recipientContext = (id: EmailId): string => `webhook recipient ${id}`
 
 export const sealWebhookSecret = (ring: KeyRing, app: AppId, secret: string): string =>

@@ -1,11 +1,11 @@
 /** Delivery keys: changes, which take effect for the next request in every process, and reads. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import type { AuthHookName } from '../../domain/auth-hooks/auth-hook-settings.ts'
 import { hasEnded } from '../../domain/bearer.ts'
-import { hookSecretsMax, keyInUseMs, keysMax } from '../../domain/bounds.ts'
-import type { HookSystemName } from '../../domain/hooks/hook-settings.ts'
+import { authHookSecretsMax, keyInUseMs, keysMax } from '../../domain/bounds.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
-import type { HookKey, HookSecretRecord, SealedSecret } from '../hook-store.ts'
+import type { AuthHookKey, AuthHookSecretRecord, SealedSecret } from '../auth-hook-store.ts'
 import type { ExpiringKey, KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
@@ -69,8 +69,8 @@ function* replaceKey(
     text: `update ${context.prefix}delivery_key set expires_at = $2 where key_id = $1`,
     values: [id, ending.expiresAt],
   }
-  const ofHook = { ...(old.hook !== null && { hook: old.hook }), ...(sealed !== undefined && { sealed }) }
-  const next = { app: old.app, hash, name: old.name, expiresAt, ...ofHook }
+  const ofAuthHook = { ...(old.hook !== null && { hook: old.hook }), ...(sealed !== undefined && { sealed }) }
+  const next = { app: old.app, hash, name: old.name, expiresAt, ...ofAuthHook }
   const made = yield* insertKey(context, next, { actor, replaces: id })
   if (old.hook !== null) yield* endOldSecrets(context, old.app, old.hook)
   const change = { before: toFacts(old), after: { ...toFacts(ending), replacedBy: made.id } }
@@ -78,11 +78,11 @@ function* replaceKey(
   return made
 }
 
-/** Ends the oldest secrets of an auth server beyond `hookSecretsMax`. */
-function* endOldSecrets({ nowMs, prefix }: ScriptContext, app: AppId, hook: HookSystemName): Script<void> {
+/** Ends the oldest secrets of an auth server beyond `authHookSecretsMax`. */
+function* endOldSecrets({ nowMs, prefix }: ScriptContext, app: AppId, hook: AuthHookName): Script<void> {
   yield {
     text: `update ${prefix}delivery_key set expires_at = $3 where key_id in (select key_id from ${prefix}delivery_key
-      where app_id = $1 and hook = $2 and ${works('$3')} order by key_id desc limit ${keysMax} offset ${hookSecretsMax})`,
+      where app_id = $1 and hook = $2 and ${works('$3')} order by key_id desc limit ${keysMax} offset ${authHookSecretsMax})`,
     values: [app, hook, nowMs],
   }
 }
@@ -226,44 +226,48 @@ const toKeyRecord = (row: Row): KeyRecord => ({
   revokedAt: row.revoked_at as number | null,
   lastUsedAt: row.last_used_at as number | null,
   replaces: row.replaces as KeyId | null,
-  hook: row.hook as HookSystemName | null,
+  hook: row.hook as AuthHookName | null,
 })
 
-function* listHookSecrets(
+function* listAuthHookSecrets(
   { nowMs, prefix }: ScriptContext,
   slug: string,
-  hook: HookSystemName,
-): Script<HookSecretRecord[]> {
+  hook: AuthHookName,
+): Script<AuthHookSecretRecord[]> {
   const text = `select key_hash, sealed from ${prefix}delivery_key
     where hook = $2 and ${works('$3')} and app_id in (
       select app_id from ${prefix}app where slug = $1 and status = 'active')
-    order by key_id desc limit ${hookSecretsMax}`
+    order by key_id desc limit ${authHookSecretsMax}`
   return yield* readAll({ text, values: [slug, hook, nowMs] }, (row) => ({
     hash: row.key_hash as KeyHash,
     sealed: row.sealed as string | null,
   }))
 }
 
-function* listHookKeys({ nowMs, prefix }: ScriptContext): Script<HookKey[]> {
+function* listAuthHookKeys({ nowMs, prefix }: ScriptContext): Script<AuthHookKey[]> {
   const text = `select key_id, app_id, hook, key_hash, sealed from ${prefix}delivery_key where hook is not null and ${works('$1')} order by key_id`
   return yield* readAll({ text, values: [nowMs] }, (row) => ({
     id: row.key_id as KeyId,
     app: row.app_id as AppId,
-    hook: row.hook as HookSystemName,
+    hook: row.hook as AuthHookName,
     hash: row.key_hash as KeyHash,
     sealed: row.sealed as string | null,
   }))
 }
 
-function* resealHookSecret({ prefix }: ScriptContext, { hash, sealed }: SealedSecret, resealed: string): Script<void> {
+function* resealAuthHookSecret(
+  { prefix }: ScriptContext,
+  { hash, sealed }: SealedSecret,
+  resealed: string,
+): Script<void> {
   yield {
     text: `update ${prefix}delivery_key set sealed = $3 where key_hash = $1 and sealed = $2`,
     values: [hash, sealed, resealed],
   }
 }
 
-export const keyChanges = { createKey, updateKey, replaceKey, revokeKey, resealHookSecret }
+export const keyChanges = { createKey, updateKey, replaceKey, revokeKey, resealAuthHookSecret }
 export const keyReads = {
   ...{ findKey, findKeyByHash, listKeys, listExpiringKeys, listKeysMadeBy },
-  ...{ listHookSecrets, listHookKeys },
+  ...{ listAuthHookSecrets, listAuthHookKeys },
 }

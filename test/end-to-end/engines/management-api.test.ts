@@ -119,7 +119,7 @@ test('every setting that can be sent is stored and answered', async () => {
     },
     ...{ branding: { logoUrl: 'https://acme.test/l.png', accentColour: '#123456', addressLine: 'X' } },
     linkDestinations: { magic_link: 'acme://auth/x' },
-    hooks: { supabase: { lifeSeconds: { signup: 600 }, organisationName: 'Acme' } },
+    authHooks: { supabase: { lifeSeconds: { signup: 600 }, organisationName: 'Acme' } },
   }
   const { body, text } = await put(slug, { name, from, ...optional })
   for (const [field, value] of Object.entries(optional)) assert.deepEqual(body[field], value, text)

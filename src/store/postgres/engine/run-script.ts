@@ -44,7 +44,7 @@ function choosePool(name: keyof typeof reads, context: PostgresContext): { pool:
   const { lookups, observers, operators, pages, reports, strangers } = context
   switch (name) {
     case 'findAppBySlug':
-    case 'listHookSecrets':
+    case 'listAuthHookSecrets':
       return { pool: pages, deadlineMs: shortDeadlineMs }
     case 'readQueueGauge':
     case 'findSigningKeys':

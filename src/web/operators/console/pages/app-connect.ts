@@ -1,8 +1,9 @@
 /** Auth servers that post their mail to an app: a list, and a page for each, from its secret to a check. */
-import type { HookSystemName } from '../../../../domain/hooks/hook-settings.ts'
-import { systemSettings } from '../../../../domain/hooks/hook-settings.ts'
-import type { HookSystem, Step, SystemSettings } from '../../../../domain/hooks/hook-system.ts'
-import { findSystem } from '../../../../domain/hooks/systems.ts'
+
+import type { AuthHook, Step, SystemSettings } from '../../../../domain/auth-hooks/auth-hook.ts'
+import type { AuthHookName } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
+import { systemSettings } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
+import { findSystem } from '../../../../domain/auth-hooks/auth-hooks.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -14,16 +15,16 @@ import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
 
-export async function listHooks(visit: Visit): Promise<PageAnswer> {
+export async function listAuthHooks(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const { items, listens } = await visit.get('hook.list', { params: { app: app.slug } })
+  const { items, listens } = await visit.get('auth_hook.list', { params: { app: app.slug } })
   const rows = items.map(({ system, title, secrets }) => [
     html`<a href="/apps/${app.slug}/connect/${system}">${title}</a>`,
     renderState(secrets.toReversed(), visit.now),
   ])
   const silent = listens
     ? none
-    : html`<div class="note"><p>This process does not listen for auth servers: set <code>POSTERN_HOOKS_LISTEN</code> where the service runs.</p></div>`
+    : html`<div class="note"><p>This process does not listen for auth servers: set <code>POSTERN_AUTH_HOOKS_LISTEN</code> where the service runs.</p></div>`
   const body = html`${appHead(app, 'Connect', visit)}${silent}
 ${section(
   'Auth servers',
@@ -33,7 +34,7 @@ ${table('Auth servers', ['Auth server', 'Status'], rows)}`,
   return { title: `Auth servers of ${app.name}`, body, nav: 'apps' }
 }
 
-type Secret = Answer<'hook.list'>['items'][number]['secrets'][number]
+type Secret = Answer<'auth_hook.list'>['items'][number]['secrets'][number]
 
 function renderState([newest]: readonly Secret[], now: number): Html {
   if (newest === undefined) return mark('quiet', 'not connected')
@@ -49,7 +50,7 @@ const secretForm = newForm('secret', {
 const settingsForm = newForm('hook', {
   verifyUrl: {
     label: 'Address of its own links',
-    faults: ['hooks'],
+    faults: ['authHooks'],
     attributes: html`type="url" spellcheck="false" placeholder="https://REF.supabase.co/auth/v1/verify"`,
     hint: 'It must be an allowed link. Without it, links lead to the page below.',
   },
@@ -78,22 +79,22 @@ const fieldNames: Readonly<Record<keyof SystemSettings, SettingName>> = {
   organisationName: 'organisationName',
 }
 
-type HookPageState = { readonly error?: OperationError; readonly made?: Answer<'hook.connect'> }
+type AuthHookPageState = { readonly error?: OperationError; readonly made?: Answer<'auth_hook.connect'> }
 
-export const showHook = async (visit: Visit): Promise<PageAnswer> => hookPage(visit, await findApp(visit), {})
+export const showAuthHook = async (visit: Visit): Promise<PageAnswer> => authHookPage(visit, await findApp(visit), {})
 
-function requireSystem({ params }: Visit): HookSystem {
+function requireSystem({ params }: Visit): AuthHook {
   const system = findSystem(params.system ?? '')
   if (system !== null) return system
   throw new PageFailed({ code: 'not_found', message: 'Postern knows no auth server of this name.' })
 }
 
-async function hookPage(visit: Visit, app: AppResource, { error, made }: HookPageState): Promise<PageAnswer> {
+async function authHookPage(visit: Visit, app: AppResource, { error, made }: AuthHookPageState): Promise<PageAnswer> {
   const system = requireSystem(visit)
   const params = { app: app.slug, system: system.name }
   const [{ items }, { items: checked }] = await Promise.all([
-    visit.get('hook.list', { params }),
-    visit.get('hook.check', { params, body: {} }),
+    visit.get('auth_hook.list', { params }),
+    visit.get('auth_hook.check', { params, body: {} }),
   ])
   const hook = items.find((item) => item.system === system.name)
   const ofSettings = visit.form.has('version')
@@ -117,7 +118,7 @@ ${section('4. Check', renderCheck(checked))}`
   }
 }
 
-function renderMade(system: HookSystem, { oldExpiresAt, secret, steps }: Answer<'hook.connect'>): Html {
+function renderMade(system: AuthHook, { oldExpiresAt, secret, steps }: Answer<'auth_hook.connect'>): Html {
   const ends = oldExpiresAt === null ? none : html` The one before works until ${time(oldExpiresAt)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
   return html`${newSecret(`Copy the secret for ${system.title} now`, text, secret)}
@@ -139,7 +140,7 @@ function renderSecrets(secrets: readonly Secret[], { now }: Visit): Html {
 type Field = ReturnType<typeof secretForm.show>['field']
 
 /** A system that makes its own secrets has a field; for the others, Postern makes one. */
-function renderMake({ slug }: AppResource, { auth, name, title }: HookSystem, field: Field): Html {
+function renderMake({ slug }: AppResource, { auth, name, title }: AuthHook, field: Field): Html {
   const isGiven = auth.kind === 'signed' && auth.makeSecret === null
   const hint = `${title} makes it and shows it once.`
   return html`<form method="post" action="/apps/${slug}/connect/${name}" class="filters">${onceField()}
@@ -166,8 +167,8 @@ function toTexts({ lifeSeconds = {}, organisationName = '', pages = {}, verifyUr
 
 type SettingsParts = { readonly visit: Visit; readonly error: OperationError | null }
 
-function renderSettings(app: AppResource, system: HookSystem, { visit, error }: SettingsParts) {
-  const saved = toTexts(systemSettings(app.hooks ?? {}, system.name))
+function renderSettings(app: AppResource, system: AuthHook, { visit, error }: SettingsParts) {
+  const saved = toTexts(systemSettings(app.authHooks ?? {}, system.name))
   const { fields, error: shownError } = showAgain(saved, visit.form, error && nameFields(error, system.name))
   const { field, problem } = settingsForm.show(fields, shownError)
   const disabled = !visit.may('operator')
@@ -183,18 +184,18 @@ ${save}</form>`
 }
 
 /** The faults by the fields of the form. */
-function nameFields(error: OperationError, name: HookSystemName): OperationError {
+function nameFields(error: OperationError, name: AuthHookName): OperationError {
   const places: Readonly<Record<string, SettingName>> = {
-    [`hooks.${name}.verifyUrl`]: 'verifyUrl',
-    [`hooks.${name}.pages.default`]: 'page',
-    [`hooks.${name}.lifeSeconds.default`]: 'life',
-    [`hooks.${name}.organisationName`]: 'organisationName',
+    [`authHooks.${name}.verifyUrl`]: 'verifyUrl',
+    [`authHooks.${name}.pages.default`]: 'page',
+    [`authHooks.${name}.lifeSeconds.default`]: 'life',
+    [`authHooks.${name}.organisationName`]: 'organisationName',
   }
   const issues = error.issues?.map((issue) => ({ ...issue, field: places[issue.field] ?? issue.field }))
   return { ...error, ...(issues && { issues }) }
 }
 
-function renderCheck(items: Answer<'hook.check'>['items']): Html {
+function renderCheck(items: Answer<'auth_hook.check'>['items']): Html {
   const rows = items.map(({ code, hosted, issues, message, purpose, refusal, result, type }) => [
     html`<code>${message ?? ''}</code>`,
     result === 'sent' ? mark('quiet', 'sent') : result === 'refused' ? mark('bad', 'refused') : mark('off', 'notice'),
@@ -206,18 +207,18 @@ function renderCheck(items: Answer<'hook.check'>['items']): Html {
 ${table('Messages', ['Message', 'Result', 'Email'], rows)}`
 }
 
-export async function connectHook(visit: Visit): Promise<PageAnswer> {
+export async function connectAuthHook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const system = requireSystem(visit)
   const secret = visit.form.get('secret')?.trim() ?? ''
   const body = secret === '' ? {} : { secret }
   const params = { app: app.slug, system: system.name }
-  const made = await makeOnce(visit, () => visit.call('hook.connect', { params, body }))
+  const made = await makeOnce(visit, () => visit.call('auth_hook.connect', { params, body }))
   if (!made.ok && made.error.code === 'not_found') throw new PageFailed(made.error)
-  return hookPage(visit, app, made.ok ? { made: made.value } : { error: made.error })
+  return authHookPage(visit, app, made.ok ? { made: made.value } : { error: made.error })
 }
 
-export async function saveHook(visit: Visit): Promise<PageAnswer> {
+export async function saveAuthHook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const { name, takes } = requireSystem(visit)
   const texts = readTexts(visit.form)
@@ -231,7 +232,7 @@ export async function saveHook(visit: Visit): Promise<PageAnswer> {
     organisationName: text('organisationName'),
   }
   const given = Object.fromEntries(takes.map((setting) => [setting, settings[setting]]))
-  const error = await saveApp(visit, app, { hooks: { [name]: given } })
-  if (error !== null) return hookPage(visit, await findApp(visit), { error })
+  const error = await saveApp(visit, app, { authHooks: { [name]: given } })
+  if (error !== null) return authHookPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/connect/${name}`, notice: 'saved' }
 }

@@ -43,7 +43,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   reports_silent: () => delivery,
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
   relay_untried: () => ['/delivery', 'Show delivery'],
-  hook_refused: ([app]) => [`/apps/${app}/connect`, 'Show the auth servers'],
+  auth_hook_refused: ([app]) => [`/apps/${app}/connect`, 'Show the auth servers'],
   webhook_failing: ([app]) => [`/apps/${app}/webhooks`, 'Show the webhooks'],
   setting_invalid: ([app]) => [`/apps/${app}/links`, 'Show the links'],
 }

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
-import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
+import { connectAuthHook, listAuthHooks, saveAuthHook, showAuthHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, proveDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
@@ -52,10 +52,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/keys', createKey],
   ['POST /apps/:app/keys/:key/revoke', revokeKey],
   ['POST /apps/:app/keys/:key/replace', replaceKey],
-  ['GET /apps/:app/connect', listHooks],
-  ['GET /apps/:app/connect/:system', showHook],
-  ['POST /apps/:app/connect/:system', connectHook],
-  ['POST /apps/:app/connect/:system/settings', saveHook],
+  ['GET /apps/:app/connect', listAuthHooks],
+  ['GET /apps/:app/connect/:system', showAuthHook],
+  ['POST /apps/:app/connect/:system', connectAuthHook],
+  ['POST /apps/:app/connect/:system/settings', saveAuthHook],
   ['GET /apps/:app/domain', showDomain],
   ['POST /apps/:app/domain/prove', proveDomain],
   ['POST /apps/:app/domain/check', checkDomain],

@@ -1,0 +1,140 @@
+/** `postern auth-hook …`: auth servers that post their mail to an app. */
+import { readFileSync } from 'node:fs'
+import type { Step } from '../domain/auth-hooks/auth-hook.ts'
+import { type AuthHookName, unknownAuthHooksUrl } from '../domain/auth-hooks/auth-hook-settings.ts'
+import { authHookNames, findSystem } from '../domain/auth-hooks/auth-hooks.ts'
+import { operatorBodyBytesMax } from '../domain/bounds.ts'
+import { formatCount } from '../domain/counts.ts'
+import type { Answer } from '../management/operations.ts'
+import { type CommandGroup, command, option } from './command.ts'
+import type { CliDeps } from './context.ts'
+import { graceOption } from './options.ts'
+import { CommandFailed, formatTime, listing, record, UsageError } from './output.ts'
+
+const secretCharactersMax = 500
+/** No body of an operation is longer. */
+const payloadMax = operatorBodyBytesMax - 1024
+
+const list = command({
+  use: 'list <app>',
+  about: 'list the auth servers of an app, with their secrets',
+  examples: ['postern auth-hook list acme'],
+  run: ({ call }, [app]) => call('auth_hook.list', { params: { app } }),
+  show({ items }, [app]) {
+    const table = listing(items, '', {
+      system: ({ system }) => system,
+      secret: ({ secrets }) => describeUse(secrets),
+      'posts to': ({ url }) => url,
+    })
+    const unknown = items.some(({ url }) => url.startsWith(unknownAuthHooksUrl))
+      ? '\n\nThe public address is unknown: set POSTERN_AUTH_HOOKS_URL, and POSTERN_AUTH_HOOKS_LISTEN where the service runs.'
+      : ''
+    return `${table}${unknown}\n\nNext: postern auth-hook connect ${app} SYSTEM`
+  },
+})
+
+function describeUse(secrets: Answer<'auth_hook.list'>['items'][number]['secrets']): string {
+  if (secrets.length === 0) return 'not connected'
+  const lastUsedAt = secrets.at(-1)?.lastUsedAt ?? null
+  return lastUsedAt === null ? 'not used yet' : `last used ${formatTime(lastUsedAt)}`
+}
+
+type ConnectOptions = { readonly given?: boolean; readonly grace: number }
+
+const connect = command({
+  use: 'connect <app> <system>',
+  about: 'make the secret of an auth server, and print what to do there',
+  options: [
+    option('--given', 'read a secret that the auth server made from standard input'),
+    graceOption('how long the secret before keeps working', '1d'),
+  ],
+  notes: 'The secret is printed once. Zitadel makes its secret itself: it is read from standard input.',
+  examples: ['postern auth-hook connect acme supabase', 'postern auth-hook connect acme zitadel < signing-key'],
+  async run({ call, deps }, [app, name], { given = false, grace }: ConnectOptions) {
+    const system = parseSystem(name)
+    const auth = findSystem(system)?.auth
+    const isGiven = given || (auth?.kind === 'signed' && auth.makeSecret === null)
+    const read = async () => (await deps.ask('The secret: ')) ?? (await deps.readInput(secretCharactersMax))
+    const secret = isGiven ? (await read()).trim() : undefined
+    const body = { graceSeconds: grace / 1000, ...(secret !== undefined && { secret }) }
+    return { made: await call('auth_hook.connect', { params: { app, system }, body }), isGiven }
+  },
+  document: ({ made }) => made,
+  show({ made, isGiven }, [app, system]) {
+    const parts = record([
+      ['posts to', made.url],
+      ['secret', isGiven ? 'the one that you gave' : `${made.secret}  (shown only now)`],
+      ['old secret', made.oldExpiresAt === null ? null : `works until ${formatTime(made.oldExpiresAt)}`],
+    ])
+    return [parts, ...made.steps.map(describeStep), `Then: postern auth-hook check ${app} ${system}`].join('\n\n')
+  },
+})
+
+const describeStep = ({ text, block }: Step, n: number): string =>
+  `${n + 1}. ${text}${block === undefined ? '' : `\n\n${block}`}`
+
+const check = command({
+  use: 'check <app> <system> [file]',
+  about: 'say what becomes of its messages: of a payload (JSON), or of a sample of each kind',
+  examples: ['postern auth-hook check acme supabase', 'postern auth-hook check acme kratos payload.json'],
+  async run({ call, deps }, [app, name, file]: readonly [string, string, string | undefined]) {
+    const payload = file === undefined ? undefined : parsePayload(await readPayload(deps, file))
+    const body = payload === undefined ? {} : { payload }
+    const { items } = await call('auth_hook.check', { params: { app, system: parseSystem(name) }, body })
+    return { items }
+  },
+  show: ({ items }) => items.map(describeItem).join('\n'),
+  fault({ items }) {
+    const refused = items.filter(({ result }) => result === 'refused').length
+    return refused > 0 ? `${refused} of ${items.length} would be refused; see above` : null
+  },
+})
+
+export const authHookCommands: CommandGroup = {
+  name: 'auth-hook',
+  about: 'let an auth server post its mail to an app: Supabase, Kratos, Zitadel, Logto',
+  commands: [list, connect, check],
+}
+
+function parseSystem(name: string): AuthHookName {
+  const known = authHookNames.find((each) => each === name)
+  if (known !== undefined) return known
+  throw new UsageError(`"${name}" is no auth server that Postern knows: ${authHookNames.join(', ')}`)
+}
+
+async function readPayload(deps: CliDeps, file: string): Promise<string> {
+  const text = file === '-' ? await deps.readInput(payloadMax + 1) : readFile(file)
+  if (Buffer.byteLength(text) > payloadMax)
+    throw new CommandFailed(`the payload has more than ${formatCount(payloadMax)} bytes`)
+  return text
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    throw new CommandFailed(`cannot read ${path}`)
+  }
+}
+
+function parsePayload(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new CommandFailed('the payload is not valid JSON')
+  }
+}
+
+type Item = Answer<'auth_hook.check'>['items'][number]
+
+function describeItem({ message, result, type, purpose, hosted, code, refusal, issues }: Item): string {
+  const name = message ?? 'the payload'
+  if (result === 'not_sent') return `--    ${name}: a notice, answered and not sent`
+  if (refusal === null) {
+    const kind = purpose === null ? type : `${type} (${purpose})`
+    const parts = [hosted ? 'hosted link' : 'link to the app', ...(code ? ['code'] : [])]
+    return `ok    ${name}: ${kind}, ${parts.join(' and ')}`
+  }
+  const faults = issues.map(({ field, message: text }) => `        ${field}: ${text}`)
+  return [`FAIL  ${name}: ${refusal.code}`, ...(faults.length > 0 ? faults : [`        ${refusal.message}`])].join('\n')
+}

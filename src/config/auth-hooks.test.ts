@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newSecretKey } from '../store/crypto/key-ring.ts'
+import { describeAuthHooksListener } from './listeners.ts'
+import { ConfigError, parseConfig } from './parse-config.ts'
+import type { Environment } from './reader.ts'
+import type { Mode } from './settings.ts'
+
+const complete = {
+  POSTERN_DATABASE_URL: 'sqlite:/var/lib/postern/postern.db',
+  POSTERN_SECRET_KEYS: newSecretKey('k1'),
+  POSTERN_SMTP_URL: 'smtp://mail.example.com:587',
+}
+const read = (change: Environment, mode: Mode = 'serve') => {
+  const { authHooks, authHooksUrl } = parseConfig({ ...complete, ...change }, mode)
+  return [authHooks === null ? null : `${authHooks.host}:${authHooks.port}`, authHooksUrl]
+}
+
+test('auth servers are listened for in dev mode, and in production where an address is given', () => {
+  assert.deepEqual(read({}), [null, null])
+  assert.deepEqual(read({}, 'dev'), ['127.0.0.1:4025', 'http://127.0.0.1:4025'])
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '0.0.0.0:9000' }), ['0.0.0.0:9000', 'http://127.0.0.1:9000'])
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), ['127.0.0.1:1', 'http://127.0.0.1:1'])
+})
+
+test('the public address may have a path, and has no slash at its end', () => {
+  const url = (POSTERN_AUTH_HOOKS_URL: string) => read({ POSTERN_AUTH_HOOKS_URL }, 'dev')[1]
+  assert.equal(url('https://hooks.example.com/'), 'https://hooks.example.com')
+  assert.equal(url('https://example.com/postern/hooks//'), 'https://example.com/postern/hooks')
+  assert.equal(url('http://hooks.internal:4025'), 'http://hooks.internal:4025')
+  // Commands name it on a machine where nothing listens.
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_URL: 'https://a.test' }, 'command'), [null, 'https://a.test'])
+})
+
+for (const wrong of ['hooks.example.com', 'ftp://a.test', 'https://a.test/?x=y', 'https://a.test/#x', '/hooks'])
+  test(`refused as the public address: ${wrong}`, () =>
+    assert.throws(
+      () => read({ POSTERN_AUTH_HOOKS_URL: wrong }),
+      (error: ConfigError) =>
+        error instanceof ConfigError && /^POSTERN_AUTH_HOOKS_URL must be/.test(error.faults[0] ?? ''),
+    ))
+
+test('a malformed address to listen on is refused', () => {
+  assert.throws(() => read({ POSTERN_AUTH_HOOKS_LISTEN: '4025' }), /POSTERN_AUTH_HOOKS_LISTEN must look like/)
+})
+
+test('a process without the role listens for no auth server; a command of dev mode knows the address', () => {
+  const listens = (POSTERN_ROLES: string) =>
+    describeAuthHooksListener(
+      parseConfig({ ...complete, POSTERN_AUTH_HOOKS_LISTEN: '0.0.0.0:9000', POSTERN_ROLES }, 'serve'),
+    )
+  assert.deepEqual([listens('api'), listens('api,auth-hooks')], [null, '0.0.0.0:9000'])
+  const { POSTERN_DATABASE_URL: _, ...ofDev } = complete
+  assert.equal(parseConfig(ofDev, 'command').authHooksUrl, 'http://127.0.0.1:4025')
+  assert.equal(parseConfig(ofDev, 'command').linksBaseUrl, 'http://127.0.0.1:4021')
+})

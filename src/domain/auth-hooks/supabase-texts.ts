@@ -1,0 +1,71 @@
+/** A call of Supabase's hook, and the instructions for setting it up. */
+import type { AuthHook } from './auth-hook.ts'
+
+const hash = 'b59a0b2a5a3a5a1e4fa8a4e0a8ad5b5a2d0a1c7c64b9b4d1a0f1e2d3'
+const currentHash = '7c1f6d0e9b8a4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f'
+
+/** As `EmailData` and `models.User` are written; a change of address is a secure one. */
+export function sampleSupabase(kind: string): object {
+  const changes = kind === 'email_change'
+  const says = !kind.endsWith('_notification')
+  const at = '2026-08-20T12:00:00.000000Z'
+  return {
+    metadata: { uuid: '8d2f0a52-6f5e-4a55-9d5f-0f6b1c9a7e11', time: at, name: 'send-email' },
+    user: {
+      id: '8484b834-f29e-4af2-bf42-80644d154f76',
+      aud: 'authenticated',
+      role: 'authenticated',
+      email: 'someone@example.com',
+      phone: '',
+      ...(changes ? { new_email: 'somebody@example.com', email_change_sent_at: at } : {}),
+      app_metadata: { provider: 'email', providers: ['email'] },
+      user_metadata: { email: 'someone@example.com', email_verified: false, locale: 'de' },
+      identities: [],
+      created_at: at,
+      updated_at: at,
+      is_anonymous: false,
+    },
+    email_data: {
+      token: says ? '246813' : '',
+      token_hash: says ? hash : '',
+      redirect_to: says ? 'https://app.example.com/welcome' : '',
+      email_action_type: kind,
+      site_url: 'https://auth.example.com',
+      token_new: changes ? '135792' : '',
+      token_hash_new: changes ? currentHash : '',
+      old_email: kind === 'email_changed_notification' ? 'former@example.com' : '',
+      old_phone: '',
+      provider: '',
+      factor_type: '',
+    },
+  }
+}
+
+export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
+  const [uri, secrets] = [url, secret ?? 'v1,whsec_…'].map((text) => JSON.stringify(text))
+  return [
+    {
+      text: 'In the dashboard of Supabase, under Authentication, Hooks, add the "Send Email" hook of the type HTTPS, with this address.',
+      block: url,
+    },
+    {
+      text: 'Give it this secret. If the dashboard makes one instead, copy that one into Postern.',
+      block: secret ?? 'v1,whsec_…',
+    },
+    {
+      text: 'If the settings of the project are in supabase/config.toml, add this there instead.',
+      block: `[auth.hook.send_email]\nenabled = true\nuri = ${uri}\nsecrets = ${secrets}`,
+    },
+    {
+      text: 'On a server of your own, set these variables. While you replace a secret, give the old and the new one with | between them, here or in config.toml.',
+      block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
+    },
+    {
+      text: 'Set verifyUrl here to the address below, let this app use hosted links, and allow that address. Or set pages of the app that call verifyOtp with the parameter token as token_hash.',
+      block: 'https://REF.supabase.co/auth/v1/verify',
+    },
+    {
+      text: 'If "Email OTP expiration" of the project is not 3600 seconds, set it here as the life of links: Supabase does not send it. Codes need no setting in Supabase; let this app show them.',
+    },
+  ]
+}

@@ -1,0 +1,95 @@
+/** Makes the secret of an auth server, or takes one that it made. Only this answer shows it. */
+import { Type } from 'typebox'
+import { hashDeliveryKey, newAuthHookSecret } from '../../domain/app/delivery-key.ts'
+import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'
+import { hasEnded } from '../../domain/bearer.ts'
+import { dayMs } from '../../domain/duration.ts'
+import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
+import { keyNameTaken, tooManyKeys } from '../keys/create-key.ts'
+import { appNotFound } from '../operation/find-target.ts'
+import { always, operation } from '../operation/operation.ts'
+import { done, fail, invalid } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
+import { iso, KeyResource, presentKey } from '../resources.ts'
+import { authHookUrl, requireSystem, StepResource } from './auth-hook-parts.ts'
+
+const daySeconds = dayMs / 1000
+
+export const connectAuthHook = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/auth-hooks/{system}',
+  role: 'operator',
+  target: 'app',
+  summary:
+    'Makes a secret by which an auth server posts to the app, or takes one that the server made. The one before ends after `graceSeconds`.',
+  body: closed({
+    secret: Type.Optional(
+      Type.String({ maxLength: 500, description: 'Where the auth server makes its secrets itself.' }),
+    ),
+    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' })),
+  }),
+  answer: closed({
+    key: KeyResource,
+    url: Type.String(),
+    secret: Type.String({ description: 'Only this answer contains it.' }),
+    oldExpiresAt: orNull(Type.String({ format: 'date-time' })),
+    steps: Type.Array(StepResource),
+  }),
+  outlives: always,
+  creates: true,
+  errors: ['not_found', 'too_many_keys', 'name_taken', 'app_changing'],
+  async run({ access, authHooksUrl, sealAuthHookSecret, store }, { body, params }, app) {
+    const system = requireSystem(params.system)
+    if ('ok' in system) return system
+    const key = newAuthHookSecret()
+    const hash = hashDeliveryKey(key)
+    const signing = chooseSecret(system, body.secret)
+    if (!signing.ok) return invalid(signing.issues)
+    const sealed = signing.value === null ? {} : { sealed: sealAuthHookSecret(hash, signing.value) }
+    const newest = (await store.listKeys(app.id)).findLast(
+      (known) => known.hook === system.name && !hasEnded(known, store.now()),
+    )
+    const oldExpiresAt = store.now() + (body.graceSeconds ?? daySeconds) * 1000
+    const made =
+      newest === undefined
+        ? await store.createKey(
+            {
+              ...{ app: app.id, hash, name: nameKey(system), expiresAt: null, hook: system.name },
+              ...sealed,
+            },
+            access.actor,
+          )
+        : await store.replaceKey(newest.id, { hash, expiresAt: null, oldExpiresAt, ...sealed }, access.actor)
+    if (made === null) return appNotFound(params.app)
+    if (made === 'too_many') return tooManyKeys()
+    if (made === 'name_taken') return keyNameTaken(nameKey(system))
+    if (made === 'ended') return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
+    const secret = signing.value ?? key
+    const url = authHookUrl(authHooksUrl, system, app)
+    const ending = newest === undefined ? null : await store.findKey(newest.id)
+    return done(
+      {
+        ...{ key: presentKey(made), url, secret },
+        oldExpiresAt: ending?.expiresAt == null ? null : iso(ending.expiresAt),
+        steps: [...system.setUp({ url, secret })],
+      },
+      { created: true },
+    )
+  },
+})
+
+/** Names of keys are for people; no other key of the app has it. */
+const nameKey = ({ title }: AuthHook): string => `hook of ${title}`
+
+/** The secret that a system signs with; null for one that sends its key. */
+function chooseSecret({ auth, title }: AuthHook, given: string | undefined): Parsed<string | null> {
+  const refuse = (code: string, message: string) => refused({ field: 'secret', code, message })
+  if (auth.kind === 'bearer')
+    return given === undefined
+      ? parsed(null)
+      : refuse('not_taken', `${title} sends the secret that Postern makes: give none.`)
+  const secret = given ?? auth.makeSecret?.() ?? null
+  if (secret === null) return refuse('required', `${title} makes its secret itself: give it here.`)
+  const fault = auth.checkSecret(secret)
+  return fault === null ? parsed(secret) : refuse('malformed_secret', fault)
+}
