@@ -17,7 +17,7 @@ export function checkAuthHooks(authHooks: AuthHookSettings, links: Links): Issue
   return Object.entries(authHooks).flatMap(([name, settings]) => {
     const system = findSystem(name)
     if (system === null)
-      return [issue(`authHooks.${name}`, 'unknown_system', 'Postern takes no auth authHooks of this system.')]
+      return [issue(`authHooks.${name}`, 'unknown_system', 'Postern takes no auth hooks of this system.')]
     return checkSystem(system, settings, links)
   })
 }

@@ -20,7 +20,5 @@ export const authHookUrl = (authHooksUrl: string | null, { name }: AuthHook, { s
 /** The system of a path. */
 export function requireSystem(name: string): AuthHook | Result<never> {
   const known = systems.map((system) => system.name).join(', ')
-  return (
-    findSystem(name) ?? fail('not_found', `Postern takes no auth authHooks of "${name}": the systems are ${known}.`)
-  )
+  return findSystem(name) ?? fail('not_found', `Postern takes no auth hooks of "${name}": the systems are ${known}.`)
 }

@@ -81,7 +81,7 @@ test('a check has a finding for each fault, or says where auth servers are liste
     )
   assert.equal(check(null, null, keys).filter((line) => line.startsWith('false auth servers: ')).length, 2)
   assert.deepEqual(check(base, '0.0.0.0:4025', keys), [
-    'true auth servers: connected to 2 apps; the auth authHooks listener is on 0.0.0.0:4025',
+    'true auth servers: connected to 2 apps; the auth hooks listener is on 0.0.0.0:4025',
   ])
   assert.match(`${check(base, null, keys)}`, /this process does not listen/)
   assert.deepEqual(check(null, null, []), ['true auth servers: none is connected'])

@@ -80,7 +80,7 @@ export function checkAuthHooks(
   const listener =
     authHooksListener === null
       ? 'this process does not listen for them (POSTERN_AUTH_HOOKS_LISTEN)'
-      : `the auth authHooks listener is on ${authHooksListener}`
+      : `the auth hooks listener is on ${authHooksListener}`
   const detail = connected === 0 ? 'none is connected' : `connected to ${counted(connected, 'app')}; ${listener}`
   return [{ check, ok: true, detail }]
 }
