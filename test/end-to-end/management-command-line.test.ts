@@ -3,7 +3,7 @@
  * as a command.
  */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
@@ -211,7 +211,8 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
     [newToken(), 0o644, /others may read .*chmod 600/],
   ] as const) {
     const path = join(temporaryFolder(t), 'wrong')
-    writeFileSync(path, text, { mode })
+    writeFileSync(path, text)
+    chmodSync(path, mode) // whatever the umask is
     const wrong = await run('--url', 'http://127.0.0.1:1', '--token-file', path)
     assert.match(wrong.err, reason)
     assert.ok(text === '' || !wrong.err.includes(text.slice(-20)), 'no secret is printed')
