@@ -1,6 +1,6 @@
 /** The record by which receivers verify signatures (RFC 6376, section 3.6.1; RFC 8463). */
 import type { SigningAlgorithm } from '../delivery/signing-key.ts'
-import { type Answer, unknown, type Verdict, withoutMarks } from './lookup.ts'
+import { type Answer, fail, ok, unknown, type Verdict, warn, withoutMarks } from './lookup.ts'
 import { readTags } from './tags.ts'
 
 type Key = { readonly algorithm: SigningAlgorithm; readonly publicKey: string }
@@ -41,11 +41,8 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   if (lists('h', 'sha256') === false || lists('s', '*', 'email') === false)
     return fail('The record is not for the signatures of email ("h=" or "s="): replace it.')
   if (lists('t', 'y') === true)
-    return {
-      result: 'warn',
-      message: 'The record has "t=y": receivers treat the mail as unsigned. Remove it once mail arrives.',
-    }
-  return { result: 'ok', message: 'The record is in DNS.' }
+    return warn('The record has "t=y": receivers treat the mail as unsigned. Remove it once mail arrives.')
+  return ok('The record is in DNS.')
 }
 
 function describeKey(key: string, publicKey: string): string {
@@ -60,5 +57,3 @@ function describeKey(key: string, publicKey: string): string {
 
 /** Without quotes, backslashes, invisible characters, and the lines around a key in a PEM file. */
 const cleanKey = (key: string): string => key.replaceAll(/-----\w*-----/g, '').replaceAll(/[^A-Za-z0-9+/=]/g, '')
-
-const fail = (message: string): Verdict => ({ result: 'fail', message })

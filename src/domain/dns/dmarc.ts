@@ -2,7 +2,7 @@
  * DMARC (RFC 9989): the record that applies to a domain, and the organisational domain, both by a walk up the
  * DNS from the domain to its top, of at most eight look-ups.
  */
-import { type Lookup, unknown, type Verdict, withoutMarks } from './lookup.ts'
+import { fail, type Lookup, ok, unknown, type Verdict, warn, withoutMarks } from './lookup.ts'
 import { readTags } from './tags.ts'
 
 type Tags = ReadonlyMap<string, string>
@@ -103,14 +103,11 @@ export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): 
 
 export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   const policy = findPolicy(walk, domain)
-  if (policy !== null && policy.kind !== 'record') return { result: 'fail', message: policy.message }
+  if (policy !== null && policy.kind !== 'record') return fail(policy.message)
   // The record of the domain itself needs none above it.
   if (walk.unknown !== null && policy?.name !== domain) return unknown(walk.unknown)
   if (policy === null)
-    return {
-      result: 'warn',
-      message: 'There is no DMARC record. Gmail, Yahoo and Outlook refuse senders of much mail without one.',
-    }
+    return warn('There is no DMARC record. Gmail, Yahoo and Outlook refuse senders of much mail without one.')
   const own = walk.steps.find(({ kind, name }) => kind === 'unrecognised' && name === domain)
   if (own !== undefined)
     return warn(
@@ -125,10 +122,8 @@ export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
     return warn('The "rua=" of the record has no address such as "mailto:you@example.com": no reports come.')
   if (!tags.has('p')) return warn('The record has no "p=": receivers act as if it said "p=none".')
   const below = policy.name === domain ? undefined : tags.get('sp')
-  return { result: 'ok', message: `The policy is ${below ?? tags.get('p') ?? 'none'}.` }
+  return ok(`The policy is ${below ?? tags.get('p') ?? 'none'}.`)
 }
-
-const warn = (message: string): Verdict => ({ result: 'warn', message })
 
 /** Whether a domain that was authenticated counts for the From domain. `mode`: `s` strict, else relaxed. */
 export const isAligned = (

@@ -27,6 +27,14 @@ export type Result = (typeof results)[number]
 
 export type Verdict = { readonly result: Result; readonly message: string }
 
+const verdict =
+  (result: Result) =>
+  (message: string): Verdict => ({ result, message })
+
+export const ok = verdict('ok')
+export const warn = verdict('warn')
+export const fail = verdict('fail')
+
 export const unknown = (reason: string): Verdict => ({
   result: 'unknown',
   message: `DNS did not answer (${reason}): check again.`,

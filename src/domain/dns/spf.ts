@@ -2,7 +2,7 @@
  * The SPF record of a domain (RFC 7208): its syntax, and its cost, which receivers bound. Judged for a sender
  * that only a term for all senders matches, so that the terms before it count.
  */
-import { findAddresses, type Lookup, type Verdict, withoutMarks } from './lookup.ts'
+import { fail, findAddresses, type Lookup, ok, type Verdict, warn, withoutMarks } from './lookup.ts'
 import { parseTerm, type Term } from './spf-term.ts'
 
 /** As RFC 7208 names them; `unknown`: DNS did not answer, or a macro decides. */
@@ -28,9 +28,7 @@ const mxSeen = 3
 /** Includes of includes; the bound on look-ups is reached before. */
 const recordMax = 4096
 
-const qualifiers: Readonly<Record<string, SpfResult>> = {
-  ...{ '+': 'pass', '-': 'fail', '~': 'softfail', '?': 'neutral' },
-}
+const qualifiers: Readonly<Record<string, SpfResult>> = { '+': 'pass', '-': 'fail', '~': 'softfail', '?': 'neutral' }
 
 /** A fault of the record or of DNS ends the judgement. */
 class Stop extends Error {
@@ -129,9 +127,7 @@ class SpfWalk {
     const { argument } = redirect
     this.#addLookup()
     if (this.#isMacro(argument)) return 'neutral'
-    this.#enter(argument, here)
-    if (here.passes) this.includes.add(toName(argument))
-    const target = await this.evaluate(argument, here)
+    const target = await this.#follow(argument, here)
     if (target === 'none') throw broken(`"redirect=${argument}" leads to a domain without SPF`)
     return target
   }
@@ -161,9 +157,7 @@ class SpfWalk {
       this.allows ||= path.passes && hasServers
       return hasServers && (isWide || name === 'exists')
     }
-    this.#enter(target, path)
-    if (path.passes) this.includes.add(toName(target))
-    const result = await this.evaluate(target, path)
+    const result = await this.#follow(target, path)
     if (result === 'none') throw broken(`"include:${target}" has no SPF record`)
     return result === 'pass'
   }
@@ -173,7 +167,7 @@ class SpfWalk {
     if (answer.kind === 'unknown') throw new Stop('unknown', `DNS did not answer (${answer.reason})`)
     if (answer.kind === 'absent') {
       // A receiver asks for the addresses of the sender's kind; "exists" asks for IPv4 alone.
-      const isSixAlone = name === 'a' && (await this.#hasIpv6(target))
+      const isSixAlone = name === 'a' && (await this.#lookup(target, 'AAAA')).kind !== 'absent'
       if (!isSixAlone) this.#addVoid()
       return isSixAlone
     }
@@ -185,12 +179,10 @@ class SpfWalk {
   }
 
   /** Records that lead back to themselves use up the look-ups of every receiver. */
-  #enter(target: string, { names }: Path): void {
-    if (names.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
-  }
-
-  async #hasIpv6(name: string): Promise<boolean> {
-    return (await this.#lookup(name, 'AAAA')).kind !== 'absent'
+  async #follow(target: string, path: Path): Promise<SpfResult> {
+    if (path.names.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
+    if (path.passes) this.includes.add(toName(target))
+    return await this.evaluate(target, path)
   }
 
   #addLookup(): void {
@@ -218,48 +210,31 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
   const ignored = findIgnored(texts)
   switch (result) {
     case 'none':
-      return record === null
-        ? { result: 'fail', message: 'There is no SPF record: publish one that names your relay.' }
-        : {
-            result: 'fail',
-            message: `Receivers do not recognize the SPF record: it must begin with "v=spf1" and a space${withoutMarks(record)}.`,
-          }
+      if (record === null) return fail('There is no SPF record: publish one that names your relay.')
+      return fail(
+        `Receivers do not recognize the SPF record: it must begin with "v=spf1" and a space${withoutMarks(record)}.`,
+      )
     case 'permerror':
-      return { result: 'fail', message: `Receivers cannot use the SPF record: ${fault}.` }
+      return fail(`Receivers cannot use the SPF record: ${fault}.`)
     case 'unknown':
       return { result: 'unknown', message: `The SPF record was not judged: ${fault}.` }
     case 'pass':
-      return {
-        result: 'warn',
-        message:
-          'The record allows every server ("+all", or a term that all match), so it proves nothing: remove that, and end it with "~all".',
-      }
+      return warn(
+        'The record allows every server ("+all", or a term that all match), so it proves nothing: remove that, and end it with "~all".',
+      )
     default:
       if (!allows)
-        return {
-          result: 'fail',
-          message: `The record authorizes no server, so SPF fails for every email: ${include === null ? 'add your relay to it' : `add "include:${include}" after "v=spf1"`}.`,
-        }
+        return fail(
+          `The record authorizes no server, so SPF fails for every email: ${include === null ? 'add your relay to it' : `add "include:${include}" after "v=spf1"`}.`,
+        )
       if (ignored !== null)
-        return {
-          result: 'warn',
-          message: `Receivers ignore "${ignored}" in the record: write mechanisms with a colon, in front of "all".`,
-        }
+        return warn(`Receivers ignore "${ignored}" in the record: write mechanisms with a colon, in front of "all".`)
       if (include !== null && !includes.has(include))
-        return {
-          result: 'warn',
-          message: `The record lacks "include:${include}", which the provider of your relay asks for.`,
-        }
+        return warn(`The record lacks "include:${include}", which the provider of your relay asks for.`)
       if (texts.some((text) => /^[+?~-]?ptr(?:[:/]|$)/i.test(text)))
-        return {
-          result: 'warn',
-          message: 'The record uses "ptr", which RFC 7208 (section 5.5) advises against: list the servers instead.',
-        }
+        return warn('The record uses "ptr", which RFC 7208 (section 5.5) advises against: list the servers instead.')
       return result === 'neutral'
-        ? {
-            result: 'warn',
-            message: 'The record says nothing about other servers: end it with "~all".',
-          }
-        : { result: 'ok', message: 'Receivers can follow the record.' }
+        ? warn('The record says nothing about other servers: end it with "~all".')
+        : ok('Receivers can follow the record.')
   }
 }
