@@ -13,3 +13,17 @@ export type Parsed<T> =
 export const parsed = <T>(value: T): Parsed<T> => ({ ok: true, value })
 
 export const refused = (...issues: Issue[]): Parsed<never> => ({ ok: false, issues })
+
+/** Refuses a field for one fault. */
+export const refuser =
+  (field: string) =>
+  (code: string, message: string): Parsed<never> =>
+    refused({ field, code, message })
+
+/** The values that were accepted. */
+export const valuesOf = <T>(results: readonly Parsed<T>[]): T[] =>
+  results.flatMap((result) => (result.ok ? [result.value] : []))
+
+/** The faults of those that were not. */
+export const issuesOf = (results: readonly Parsed<unknown>[]): Issue[] =>
+  results.flatMap((result) => (result.ok ? [] : result.issues))

@@ -1,6 +1,6 @@
 /** The part of an app that judges its requests. */
 import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
-import type { Parsed } from '../parsed.ts'
+import { valuesOf } from '../parsed.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 import type { App } from './app.ts'
@@ -31,8 +31,7 @@ export function appPolicy({
   slug,
   settings,
 }: Pick<App, 'id' | 'version' | 'slug' | 'settings'>): AppPolicy {
-  const valid = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
-  const appSchemes = settings.appSchemes.flatMap((text) => valid(parseAppScheme(text)))
+  const appSchemes = valuesOf(settings.appSchemes.map(parseAppScheme))
   const { allowCodes, allowLocalhost, hostedLinks, linkDestinations, supersede } = settings
   return {
     id,
@@ -43,7 +42,7 @@ export function appPolicy({
     allowCodes,
     allowLocalhost,
     supersede,
-    allowedUrls: settings.allowedUrls.flatMap((text) => valid(parseAllowedUrl(text))),
+    allowedUrls: valuesOf(settings.allowedUrls.map(parseAllowedUrl)),
     appSchemes,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),
     name: settings.name,

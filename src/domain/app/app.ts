@@ -1,6 +1,6 @@
 /** An app: one product that sends authentication emails through Postern. */
 import type { AppId } from '../id.ts'
-import { type Parsed, parsed, refused } from '../parsed.ts'
+import { type Parsed, parsed, refuser } from '../parsed.ts'
 import type { AppSettings } from './settings.ts'
 
 /**
@@ -24,11 +24,10 @@ export type App = {
 export const parseSlug = (slug: string): Parsed<string> =>
   /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/.test(slug) && !/^app-/.test(slug)
     ? parsed(slug)
-    : refused({
-        field: 'slug',
-        code: 'malformed_slug',
-        message: 'A slug is 1 to 40 of a-z, 0-9 and inner hyphens, and does not begin with app-.',
-      })
+    : refuser('slug')(
+        'malformed_slug',
+        'A slug is 1 to 40 of a-z, 0-9 and inner hyphens, and does not begin with app-.',
+      )
 
 /** A slug made from an app's name; null where the name has no usable character. */
 export function slugFrom(name: string): string | null {

@@ -1,5 +1,5 @@
 /** Checks the settings of an app. Unsafe settings are refused when they are set, with every issue listed. */
-import { type Issue, type Parsed, parsed } from '../parsed.ts'
+import { type Issue, issuesOf, type Parsed, parsed, refused, valuesOf } from '../parsed.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 import { checkAuthHooks } from './check-auth-hooks.ts'
@@ -10,26 +10,24 @@ import { type AppSettings, inOrder, readSetting, settingsByPath } from './settin
 /** Checks settings and brings the allow-list to its normal form. */
 export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
   const tooLarge = checkSize(settings)
-  if (tooLarge !== null) return { ok: false, issues: [tooLarge] }
-  const issues: Issue[] = []
-  const keep = <T>(result: Parsed<T>): T[] => {
-    if (result.ok) return [result.value]
-    issues.push(...result.issues)
-    return []
-  }
-  const allowedUrls = settings.allowedUrls.flatMap((text) => keep(parseAllowedUrl(text)))
-  const appSchemes = settings.appSchemes.flatMap((text) => keep(parseAppScheme(text)))
-  issues.push(...checkValues(settings))
-  if (!locales.includes(settings.locale)) {
-    issues.push({ field: 'locale', code: 'unknown_locale', message: `Choose one of ${locales.join(', ')}.` })
-  }
+  if (tooLarge !== null) return refused(tooLarge)
+  const urls = settings.allowedUrls.map(parseAllowedUrl)
+  const apps = settings.appSchemes.map(parseAppScheme)
+  const domains = settings.senderDomains.map(parseSenderDomain)
+  const [allowedUrls, appSchemes, senderDomains] = [valuesOf(urls), valuesOf(apps), valuesOf(domains)]
   const schemes = new Set(appSchemes.map((entry) => entry.scheme))
-  const senderDomains = settings.senderDomains.flatMap((text) => keep(parseSenderDomain(text)))
-  issues.push(...checkSenderDomains({ ...settings, senderDomains }))
-  const { allowLocalhost } = settings
-  const links = { allowedUrls, appSchemes, allowLocalhost, schemes }
-  issues.push(...checkHostedLinks(settings, links), ...checkAuthHooks(settings.authHooks ?? {}, links))
-  if (issues.length > 0) return { ok: false, issues }
+  const links = { allowedUrls, appSchemes, allowLocalhost: settings.allowLocalhost, schemes }
+  const unknownLocale = { field: 'locale', code: 'unknown_locale', message: `Choose one of ${locales.join(', ')}.` }
+  const issues = [
+    ...issuesOf([...urls, ...apps]),
+    ...checkValues(settings),
+    ...(locales.includes(settings.locale) ? [] : [unknownLocale]),
+    ...issuesOf(domains),
+    ...checkSenderDomains({ ...settings, senderDomains }),
+    ...checkHostedLinks(settings, links),
+    ...checkAuthHooks(settings.authHooks ?? {}, links),
+  ]
+  if (issues.length > 0) return refused(...issues)
   const lists = {
     allowedUrls: texts(allowedUrls),
     appSchemes: texts(appSchemes),
@@ -62,12 +60,9 @@ const checkValues = (settings: AppSettings): Issue[] =>
   })
 
 function checkHostedLinks(settings: AppSettings, policy: Parameters<typeof checkDestination>[1]): Issue[] {
-  const issues: Issue[] = []
-  const add = (field: string, code: string, message: string) => issues.push({ field, code, message })
-  for (const [type, destination] of Object.entries(settings.linkDestinations)) {
+  return Object.entries(settings.linkDestinations).flatMap(([type, destination]) => {
     const known = emailTypes.some((name) => name === type)
-    const fault = known ? checkDestination(destination, policy) : `The types are ${emailTypes.join(', ')}.`
-    if (fault !== null) add(`linkDestinations.${type}`, 'destination_invalid', fault)
-  }
-  return issues
+    const message = known ? checkDestination(destination, policy) : `The types are ${emailTypes.join(', ')}.`
+    return message === null ? [] : [{ field: `linkDestinations.${type}`, code: 'destination_invalid', message }]
+  })
 }

@@ -5,7 +5,7 @@
  */
 import { parse as parseDomain } from 'tldts'
 import type { AppId } from '../id.ts'
-import { type Issue, type Parsed, parsed, refused } from '../parsed.ts'
+import { type Issue, type Parsed, parsed, refuser } from '../parsed.ts'
 import { parseEmailAddress, readDomain } from '../request/email-address.ts'
 
 /** An app sends from one domain, and receives bounces at another; a few more are for a move. */
@@ -13,7 +13,7 @@ export const senderDomainsMax = 20
 
 /** Reads an entry of `senderDomains`: a domain name, in lower case and as A-labels. */
 export function parseSenderDomain(text: string): Parsed<string> {
-  const refuse = (code: string, message: string) => refused({ field: 'senderDomains', code, message })
+  const refuse = refuser('senderDomains')
   const address = parseEmailAddress(`postmaster@${text}`, 'senderDomains')
   if (!address.ok)
     return refuse('malformed_domain', 'Write each as a domain name of two labels or more, such as acme.example.')

@@ -1,5 +1,5 @@
 /** Where a message of an auth server leads. */
-import { type Parsed, parsed } from '../parsed.ts'
+import { type Parsed, parsed, refuser } from '../parsed.ts'
 import type { AuthHook, AuthHookMessage, SystemSettings } from './auth-hook.ts'
 
 export type HookedMessage = {
@@ -22,9 +22,8 @@ export function chooseLink({ system, message, settings }: HookedMessage): Parsed
   const original = message.original ?? system.original?.(message, settings) ?? null
   if (original !== null) return parsed({ url: original, isOriginal: true })
   if (pages.default !== undefined && token !== undefined) return toPage(pages.default)
-  const field = `authHooks.${system.name}.pages`
   const text = `Set the page of the app that this message leads to: pages.${message.kind}, or pages.default for all.`
-  return { ok: false, issues: [{ field, code: 'page_missing', message: text }] }
+  return refuser(`authHooks.${system.name}.pages`)('page_missing', text)
 }
 
 /** Whether a message leads to a link of the auth server's own, which needs a hosted link. */

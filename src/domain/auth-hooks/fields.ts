@@ -2,7 +2,7 @@
  * Reads a hook's body by paths such as `user.email`. Types are never coerced, null and '' mean absent, and
  * every text is bounded. Issues name the path, never a value.
  */
-import { type Issue, type Parsed, parsed } from '../parsed.ts'
+import { type Issue, type Parsed, parsed, refused } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
 
 const textCharactersMax = 8192
@@ -70,7 +70,7 @@ export function readFields(body: unknown): FieldReader {
       return null
     },
     refuse,
-    finish: (value) => (issues.length > 0 ? { ok: false, issues } : parsed(value)),
+    finish: (value) => (issues.length > 0 ? refused(...issues) : parsed(value)),
   }
 }
 

@@ -11,7 +11,7 @@
  *
  * `app/allowed-url.ts` decides whether a well-formed link is allowed for the app.
  */
-import { type Issue, type Parsed, parsed } from '../parsed.ts'
+import { issuesOf, type Parsed, parsed, refused, refuser } from '../parsed.ts'
 
 /** A link that satisfies rules 1 and 2. `href` is what the email carries. */
 export type AuthLink = {
@@ -60,58 +60,42 @@ export const parseAuthLink = (raw: string, appSchemes: ReadonlySet<string>): Par
  * must have some. It is never sent as it is; a hosted link opens it.
  */
 export const parseOriginalLink = (raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> =>
-  readLink(raw, appSchemes, (query) =>
-    query === undefined || query === ''
-      ? { ok: false, issues: [issue('query_missing', 'The link has no query, so it holds no secret.')] }
-      : parsed(''),
+  readLink(raw, appSchemes, (query = '') =>
+    query === '' ? refuse('query_missing', 'The link has no query, so it holds no secret.') : parsed(''),
   )
 
 /** The link of an auth server has no parameter `token` of its own, or others beside it. */
 export const isOriginal = ({ token }: AuthLink): boolean => token === ''
+
+const refuse = refuser('url')
 
 function readLink(
   raw: string,
   appSchemes: ReadonlySet<string>,
   readQuery: (query: string | undefined) => Parsed<string>,
 ): Parsed<AuthLink> {
-  const characters = checkCharacters(raw)
-  if (characters !== null) return { ok: false, issues: [characters] }
-  const [, rawScheme, authority, path = '', query] = shape.exec(raw) ?? []
-  if (rawScheme === undefined) {
-    return {
-      ok: false,
-      issues: [issue('not_absolute', 'Give an absolute link that begins with its scheme, such as https://.')],
-    }
+  if (raw.length > linkCharactersMax) return refuse('too_long', `At most ${linkCharactersMax} characters.`)
+  if (!/^[\x21-\x7e]+$/.test(raw) || /[\\"<>]/.test(raw)) {
+    return refuse(
+      'forbidden_character',
+      'Only printable ASCII without spaces, quotes, backslashes, < or >; percent-encode the rest.',
+    )
   }
+  const [, rawScheme, authority, path = '', query] = shape.exec(raw) ?? []
+  if (rawScheme === undefined)
+    return refuse('not_absolute', 'Give an absolute link that begins with its scheme, such as https://.')
   const scheme = rawScheme.toLowerCase()
   const web = scheme === 'https' || scheme === 'http'
   const location = web ? readWeb(raw, scheme, authority) : readApp(raw, scheme, { authority, path }, appSchemes)
   const token = readQuery(query)
   if (location.ok && token.ok) return parsed({ ...location.value, raw, rawPath: path, token: token.value })
-  return { ok: false, issues: [...(location.ok ? [] : location.issues), ...(token.ok ? [] : token.issues)] }
+  return refused(...issuesOf([location, token]))
 }
-
-const issue = (code: string, message: string): Issue => ({ field: 'url', code, message })
 
 type LinkLocation = Omit<AuthLink, 'raw' | 'rawPath' | 'token'>
 
-function checkCharacters(raw: string): Issue | null {
-  if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)
-  if (!/^[\x21-\x7e]+$/.test(raw) || /[\\"<>]/.test(raw)) {
-    return issue(
-      'forbidden_character',
-      'Only printable ASCII without spaces, quotes, backslashes, < or >; percent-encode the rest.',
-    )
-  }
-  return null
-}
-
 // Spec 2.3 rule 1, for https and for the two local-development hosts.
 function readWeb(raw: string, scheme: string, authority: string | undefined): Parsed<LinkLocation> {
-  const refuse = (code: string, message: string): Parsed<LinkLocation> => ({
-    ok: false,
-    issues: [issue(code, message)],
-  })
   if (authority?.includes('@')) return refuse('userinfo', 'Leave out user name and password before the host.')
   const host = webAuthority.exec(authority ?? '')?.[1]?.toLowerCase()
   if (host === undefined)
@@ -135,21 +119,13 @@ function readApp(
   parts: { authority: string | undefined; path: string },
   appSchemes: ReadonlySet<string>,
 ): Parsed<LinkLocation> {
-  if (!appSchemes.has(scheme)) {
-    const message = "The scheme must be https, or one of the app's allowed schemes."
-    return { ok: false, issues: [issue('scheme_not_allowed', message)] }
-  }
-  const authority = parts.authority ?? null
+  if (!appSchemes.has(scheme))
+    return refuse('scheme_not_allowed', "The scheme must be https, or one of the app's allowed schemes.")
+  const href = escapeLoose(raw)
   // An authority that no URL parser takes (`acme://@`, `acme://:80`) would be a dead link.
-  if (URL.parse(escapeLoose(raw)) === null) {
-    return {
-      ok: false,
-      issues: [
-        issue('malformed_host', 'The text after the two slashes is not an authority: leave it out, or name a host.'),
-      ],
-    }
-  }
-  return parsed({ kind: 'app', href: escapeLoose(raw), scheme, authority, path: parts.path })
+  if (URL.parse(href) === null)
+    return refuse('malformed_host', 'The text after the two slashes is not an authority: leave it out, or name a host.')
+  return parsed({ kind: 'app', href, scheme, authority: parts.authority ?? null, path: parts.path })
 }
 
 // `URL` does not escape these five characters in a query, and mail clients end links at them.
@@ -158,10 +134,6 @@ const escapeLoose = (raw: string): string =>
 
 // Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
 function readToken(query: string | undefined): Parsed<string> {
-  const refuse = (code: string, message: string): Parsed<never> => ({
-    ok: false,
-    issues: [issue(code, message)],
-  })
   if (query === undefined) return refuse('query_missing', 'Put the token in the query: ?token=…')
   if (query === 'token=' || query === 'token') return refuse('token_empty', 'The parameter token has no value.')
   const value = /^token=([^&;]+)$/.exec(query)?.[1]

@@ -10,7 +10,7 @@
  * `/ # ? \` and decodes percent signs.
  */
 import { domainToASCII } from 'node:url'
-import { type Parsed, parsed, refused } from '../parsed.ts'
+import { type Parsed, parsed, refuser } from '../parsed.ts'
 
 declare const brand: unique symbol
 
@@ -29,7 +29,7 @@ const asciiDomain = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z
 
 /** Reads a mailbox. `field` is the field that an issue names. */
 export function parseEmailAddress(input: string, field: string): Parsed<EmailAddress> {
-  const refuse = (code: string, message: string) => refused({ field, code, message })
+  const refuse = refuser(field)
   if (input.length > addressOctetsMax) {
     return refuse('too_long', `At most ${addressOctetsMax} characters.`)
   }

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { deceptive, isDeceptive } from '../controls.ts'
-import { type Issue, type Parsed, parsed } from '../parsed.ts'
+import { type Issue, type Parsed, parsed, refused, refuser } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import type { Purpose } from './email-content.ts'
 import { type EmailType, emailKinds, emailTypes } from './email-kinds.ts'
@@ -74,7 +74,7 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   if (hasNames && organisationName === '') issues.push(missing('organisationName'))
   if (issues.length > 0) issues.push(...findMisnamed(fields.value))
   if (issues.length > 0 || to === undefined || type === undefined || url === undefined || expiresAt === undefined) {
-    return { url, request: { ok: false, issues }, code }
+    return { url, request: refused(...issues), code }
   }
   const names = hasNames && { organisationName: organisationName ?? '', ...(inviterName && { inviterName }) }
   const request = { to, type, url, expiresAt, ...readLocale(own('locale')), ...names }
@@ -85,11 +85,6 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
 const readLocale = (value: unknown): { locale?: string } =>
   value === undefined ? {} : { locale: typeof value === 'string' ? value : '' }
 
-const bodyIssue = (code: string, message: string): Parsed<never> => ({
-  ok: false,
-  issues: [{ field: 'body', code, message }],
-})
-
 const contentTypeMax = 200
 const contentTypeJson = /^application\/json(?:[ \t]*;[ \t]*charset[ \t]*=[ \t]*"?utf-8"?)?[ \t]*;?$/i
 
@@ -98,19 +93,18 @@ const isJsonType = (contentType: string): boolean =>
   contentType.length <= contentTypeMax && contentTypeJson.test(contentType.trimEnd())
 
 function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody): Parsed<Fields> {
-  if (contentType !== undefined && !isJsonType(contentType)) {
-    return bodyIssue('content_type', 'Send application/json (in UTF-8) as Content-Type.')
-  }
+  const refuse = refuser('body')
+  if (contentType !== undefined && !isJsonType(contentType))
+    return refuse('content_type', 'Send application/json (in UTF-8) as Content-Type.')
   if (contentEncoding !== undefined)
-    return bodyIssue('content_encoding', 'Send the body as it is, without Content-Encoding.')
-  if (bytes === null) return bodyIssue('body_too_large', `Send at most ${bodyBytesMax} bytes.`)
-  if (!isUtf8(bytes)) return bodyIssue('not_utf8', 'The body is not valid UTF-8.')
+    return refuse('content_encoding', 'Send the body as it is, without Content-Encoding.')
+  if (bytes === null) return refuse('body_too_large', `Send at most ${bodyBytesMax} bytes.`)
+  if (!isUtf8(bytes)) return refuse('not_utf8', 'The body is not valid UTF-8.')
   const value = parseJson(bytes)
-  if (value === undefined) return bodyIssue('not_json', 'The body is not valid JSON.')
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return bodyIssue('not_an_object', 'The body must be one JSON object.')
-  }
-  if (nestedDeeper(value, nestingMax)) return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
+  if (value === undefined) return refuse('not_json', 'The body is not valid JSON.')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refuse('not_an_object', 'The body must be one JSON object.')
+  if (nestedDeeper(value, nestingMax)) return refuse('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
   return parsed(value as Fields)
 }
 
@@ -172,19 +166,17 @@ function findMisnamed(fields: Fields): Issue[] {
 }
 
 function requiredText(field: string, value: unknown): Parsed<string> {
-  if (value === undefined || value === '') return { ok: false, issues: [missing(field)] }
-  return typeof value === 'string' ? parsed(value) : { ok: false, issues: [wrongType(field)] }
+  if (value === undefined || value === '') return refused(missing(field))
+  return typeof value === 'string' ? parsed(value) : refused(wrongType(field))
 }
 
 function parseType(value: unknown): Parsed<EmailType> {
   const text = requiredText('type', value)
   if (!text.ok) return text
   const known = emailTypes.find((type) => type === text.value)
-  if (known !== undefined) return parsed(known)
-  return {
-    ok: false,
-    issues: [{ field: 'type', code: 'unknown_type', message: `Must be one of ${emailTypes.join(', ')}.` }],
-  }
+  return known === undefined
+    ? refuser('type')('unknown_type', `Must be one of ${emailTypes.join(', ')}.`)
+    : parsed(known)
 }
 
 function parseExpiry(raw: string, nowMs: number): Parsed<number> {
@@ -192,11 +184,8 @@ function parseExpiry(raw: string, nowMs: number): Parsed<number> {
   if (!expiry.ok || expiry.value > nowMs) return expiry
   const [given, now] = [expiry.value, nowMs].map((ms) => new Date(ms).toISOString())
   const message = `The link must expire in the future: it expired at ${given}, and it is ${now} here. Check the clock of the machine that made the request.`
-  return { ok: false, issues: [{ field: 'expiresAt', code: 'in_the_past', message }] }
+  return refuser('expiresAt')('in_the_past', message)
 }
-
-// Attackers put text into names (invitation spam): in an invitation they are bounded and plain.
-const unsafeInName = (name: string): boolean => isDeceptive(name) || name.includes('://')
 
 /** The name of an invitation as an end user wrote it; undefined if it breaks the rules for names. */
 export function readName(field: keyof typeof aliases, text: string | undefined): string | undefined {
@@ -204,26 +193,22 @@ export function readName(field: keyof typeof aliases, text: string | undefined):
   return name.ok && name.value !== '' ? name.value : undefined
 }
 
-/** A name under either of its spellings (spec 2.1); '' if it is absent or blank. */
+/**
+ * A name under either of its spellings (spec 2.1); '' if it is absent or blank. Attackers put text into names
+ * (invitation spam): in an invitation they are bounded and plain.
+ */
 function parseName(field: keyof typeof aliases, own: (name: string) => unknown, invites: boolean): Parsed<string> {
-  const refuse = (code: string, message: string): Parsed<never> => ({
-    ok: false,
-    issues: [{ field, code, message }],
-  })
+  const refuse = refuser(field)
   const [value, alias] = [own(field), own(aliases[field])]
-  if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) {
-    return { ok: false, issues: [wrongType(field)] }
-  }
-  if (value !== undefined && alias !== undefined && value !== alias) {
+  if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) return refused(wrongType(field))
+  if (value !== undefined && alias !== undefined && value !== alias)
     return refuse('alias_conflict', `Give ${field} or ${aliases[field]}, or the same in both.`)
-  }
   const name = (value ?? alias ?? '') as string
   if (!invites) return parsed('')
   if (!name.isWellFormed()) return refuse('lone_surrogate', 'The name is not valid Unicode.')
   const normal = name.normalize('NFC')
   if ([...normal].length > nameMax[field]) return refuse('too_long', `At most ${nameMax[field]} characters.`)
-  if (unsafeInName(normal)) {
+  if (isDeceptive(normal) || normal.includes('://'))
     return refuse('forbidden_character', `A name must not contain ${deceptive}, or "://".`)
-  }
   return parsed(normal.trim())
 }

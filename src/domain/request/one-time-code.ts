@@ -5,7 +5,7 @@
  *   digits = 4*10DIGIT
  *   mixed  = 4 to 12 letters and digits with single hyphens between them, at least one letter
  */
-import { type Parsed, parsed } from '../parsed.ts'
+import { type Parsed, parsed, refuser } from '../parsed.ts'
 
 /** A code for previews and test emails. */
 export const sampleCode = '246813'
@@ -19,10 +19,7 @@ export const isCode = (text: string): boolean =>
   digits.test(text) || (text.length >= mixedMin && text.length <= mixedMax && mixed.test(text) && /[A-Za-z]/.test(text))
 
 export function parseCode(value: unknown, isInvitation: boolean): Parsed<string> {
-  const refuse = (code: string, message: string): Parsed<never> => ({
-    ok: false,
-    issues: [{ field: 'code', code, message }],
-  })
+  const refuse = refuser('code')
   if (isInvitation) return refuse('code_not_for_invitations', 'An invitation has no code: its link is valid for days.')
   if (typeof value !== 'string') return refuse('not_a_string', 'code must be a JSON string.')
   if (isCode(value)) return parsed(value)

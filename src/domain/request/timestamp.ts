@@ -4,7 +4,7 @@
  * optional, and the fraction may have any length. `Date` cannot be the parser: it refuses `+01` and
  * turns 30 February into 2 March.
  */
-import { type Parsed, parsed, refused } from '../parsed.ts'
+import { type Parsed, parsed, refuser } from '../parsed.ts'
 
 const offset = String.raw`(?<zone>Z|[+-]\d{2}(?::?\d{2})?)`
 const extended = new RegExp(
@@ -17,7 +17,7 @@ const dateOnly = /^\d{4}-?\d{2}-?\d{2}$/
 
 /** Reads a timestamp into milliseconds since 1970 UTC; a finer fraction is rounded down. */
 export function parseTimestamp(input: string, field: string): Parsed<number> {
-  const refuse = (code: string, message: string) => refused({ field, code, message })
+  const refuse = refuser(field)
   if (dateOnly.test(input)) {
     return refuse(
       'date_without_time',
