@@ -40,7 +40,7 @@ export const auditCommand = command({
   options: [
     option('--app <app>', 'filter by app'),
     new Option('--action <action>', 'filter by action').choices(auditActions),
-    new Option('--group <group>', 'filter by kind of action').choices(Object.keys(auditGroups)),
+    new Option('--group <group>', 'filter by kind of action').choices(auditGroups),
     option('--actor <name>', 'filter by part of the name of the person or program'),
     pastOption('--since', 'only changes made then or later (2h, 3d, 2027-01-31)', 'time'),
     pastOption('--until', 'only changes made before then', 'time'),

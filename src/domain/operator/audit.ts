@@ -26,69 +26,51 @@ export type Actor = {
   readonly ofService?: boolean
 }
 
-export const auditActions = [
-  'app.create',
-  'app.update',
-  'app.delete',
-  'app.test_email',
-  'key.create',
-  'key.update',
-  'key.replace',
-  'key.revoke',
-  'email.find',
-  'email.retry',
-  'email.retry_all',
-  'email.cancel',
-  'report.read',
-  'suppression.find',
-  'suppression.add',
-  'suppression.remove',
-  'suppression.clear',
-  'domain.check',
-  'domain.add_key',
-  'domain.activate_key',
-  'domain.remove_key',
-  'webhook.secret',
-  'webhook.test',
-  'token.create',
-  'token.revoke',
-  'person.create',
-  'person.update',
-  'sign_in.code',
-  'sign_in.end_code',
-  'session.create',
-  'session.end',
-  'passkey.add',
-  'passkey.remove',
-  'checks.run',
-] as const
-export type AuditAction = (typeof auditActions)[number]
+/** Each action, and the group of actions that people look for together. */
+const groupsOfActions = {
+  'app.create': 'settings',
+  'app.update': 'settings',
+  'app.delete': 'settings',
+  'app.test_email': 'emails',
+  'key.create': 'settings',
+  'key.update': 'settings',
+  'key.replace': 'settings',
+  'key.revoke': 'settings',
+  'email.find': 'searches',
+  'email.retry': 'emails',
+  'email.retry_all': 'emails',
+  'email.cancel': 'emails',
+  'report.read': 'emails',
+  'suppression.find': 'searches',
+  'suppression.add': 'suppressions',
+  'suppression.remove': 'suppressions',
+  'suppression.clear': 'suppressions',
+  'domain.check': 'searches',
+  'domain.add_key': 'settings',
+  'domain.activate_key': 'settings',
+  'domain.remove_key': 'settings',
+  'webhook.secret': 'settings',
+  'webhook.test': 'emails',
+  'token.create': 'access',
+  'token.revoke': 'access',
+  'person.create': 'access',
+  'person.update': 'access',
+  'sign_in.code': 'access',
+  'sign_in.end_code': 'access',
+  'session.create': 'sign_ins',
+  'session.end': 'sign_ins',
+  'passkey.add': 'access',
+  'passkey.remove': 'access',
+  'checks.run': 'searches',
+} as const
+export type AuditAction = keyof typeof groupsOfActions
+export const auditActions = Object.keys(groupsOfActions) as AuditAction[]
 
-/** The actions that people look for together. */
-export const auditGroups = {
-  settings: [
-    'app.create',
-    'app.update',
-    'app.delete',
-    'key.create',
-    'key.update',
-    'key.replace',
-    'key.revoke',
-    'domain.add_key',
-    'domain.activate_key',
-    'domain.remove_key',
-    'webhook.secret',
-  ],
-  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'report.read', 'webhook.test'],
-  suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
-  access: [
-    ...['token.create', 'token.revoke', 'person.create', 'person.update'],
-    ...['sign_in.code', 'sign_in.end_code', 'passkey.add', 'passkey.remove'],
-  ],
-  sign_ins: ['session.create', 'session.end'],
-  searches: ['email.find', 'suppression.find', 'domain.check', 'checks.run'],
-} as const satisfies Readonly<Record<string, readonly AuditAction[]>>
-export type AuditGroup = keyof typeof auditGroups
+export const auditGroups = ['settings', 'emails', 'suppressions', 'access', 'sign_ins', 'searches'] as const
+export type AuditGroup = (typeof auditGroups)[number]
+
+export const actionsIn = (group: AuditGroup): AuditAction[] =>
+  auditActions.filter((action) => groupsOfActions[action] === group)
 
 type Values = Readonly<Record<string, unknown>>
 

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { auditDays } from '../../domain/bounds.ts'
 import type { AuditId } from '../../domain/id.ts'
-import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../../domain/operator/audit.ts'
+import { type AuditAction, type AuditGroup, actionsIn, auditActions, auditGroups } from '../../domain/operator/audit.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { findTarget } from '../operation/find-target.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
@@ -28,9 +28,7 @@ export const listAudit = operation({
       }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
-    group: Type.Optional(
-      Type.Enum(Object.keys(auditGroups) as AuditGroup[], { description: 'A group of related actions.' }),
-    ),
+    group: Type.Optional(Type.Enum([...auditGroups], { description: 'A group of related actions.' })),
     since: timestamp('Only changes made at this time or later.'),
     until: timestamp('Only changes made before this time.'),
     ...pageQuery,
@@ -72,6 +70,6 @@ export const listAudit = operation({
 /** Null: all of them. */
 function chooseActions(action?: AuditAction, group?: AuditGroup): readonly AuditAction[] | null {
   if (group === undefined) return action === undefined ? null : [action]
-  const actions: readonly AuditAction[] = auditGroups[group]
+  const actions = actionsIn(group)
   return action === undefined ? actions : actions.filter((name) => name === action)
 }
