@@ -1,5 +1,5 @@
 /** Finds digits in groups that could be a one-time code: `246 813`, `246-813`, `2 4 6 8 1 3`, `24:68:13`. */
-import type { Span } from './spans.ts'
+import { findMatches, type Span } from './spans.ts'
 
 const codeMin = 4
 
@@ -9,7 +9,11 @@ const replyCodes = new Set(
 )
 export const isReplyCode = (digits: string): boolean => replyCodes.has(digits)
 
-export const findDigits = (line: string): Span[] => [...findGroups(line), ...findDotted(line), ...findClock(line)]
+export const findDigits = (line: string): Span[] => [
+  ...findGroups(line),
+  ...findMatches(line, dotted, '<number>'),
+  ...findClock(line),
+]
 
 const between = '(?:[ \\u2010-\\u2015-]{1,3}|[,/_+*~|\\u00b7\\u2022])'
 const groups = new RegExp(`(?<![\\p{L}\\p{N}.:])\\d{1,5}(?:${between}\\d{1,5})+(?![\\p{L}\\p{N}:]|\\.\\d)`, 'gu')
@@ -37,13 +41,6 @@ function findGroups(line: string): Span[] {
 const dotted =
   /(?<![\p{L}\p{N}.:-])(?:\d{3,5}\.\d{3,5}|\d\d\.\d\d\.\d\d|\d{1,3}(?:\.\d{1,3}){4,11})(?![\p{L}\p{N}:-]|\.\d)/gu
 
-const findDotted = (line: string): Span[] =>
-  Array.from(line.matchAll(dotted), ({ 0: run, index }) => ({
-    from: index,
-    to: index + run.length,
-    mark: '<number>',
-  }))
-
 const ipv6 = /^(?=(?:[^:]*:){2,7}[^:]*$)(?:[\da-f]{0,4}:)+(?:[\da-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})$/i
 
 /** `24:68:13` is no IPv6 address, and `246::813` is none that a mail server has. */
@@ -59,14 +56,7 @@ const beforeTime = /(?:(?:19|20)\d\d|\d\d-\d\d|[A-Z][a-z]{2} \d{1,2}),? $/
 
 /** After a date they are a time. */
 function findClock(line: string): Span[] {
-  return Array.from(
-    line.matchAll(colons),
-    ({ 0: run, index }): Span => ({
-      from: index,
-      to: index + run.length,
-      mark: '<number>',
-    }),
-  ).filter(({ from, to }) => {
+  return findMatches(line, colons, '<number>').filter(({ from, to }) => {
     const run = line.slice(from, to)
     const isTime = time.test(run) && beforeTime.test(line.slice(Math.max(0, from - 8), from))
     return run.replaceAll(':', '').length >= codeMin && !isTime && !isAddress(run)

@@ -2,7 +2,7 @@
  * Finds what is known of an email where a server writes it in base64, base64url or hexadecimal digits, alone
  * or within a longer text. Such a run is hidden as a whole.
  */
-import { decodeText, findAll, isAscii, unfold } from './letters.ts'
+import { decodeText, findAll, isAscii, toSpan, unfold } from './letters.ts'
 import type { Mark, Span } from './spans.ts'
 
 export type Value = { readonly value: string; readonly mark: Mark }
@@ -25,12 +25,9 @@ export function findEncoded(line: string, lineCode: string | null, values: reado
     const unfolded = lineCode === null ? text : unfold(text, lineCode)
     return toRuns(unfolded, [...findBase64(unfolded, wanted), ...findHex(unfolded, wanted)])
   }
-  const { text, starts, ends } = decodeText(line)
-  const escaped = text === line ? [] : find(text)
-  return [
-    ...find(line),
-    ...escaped.map(({ from, to, mark }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0, mark })),
-  ]
+  const decoded = decodeText(line)
+  const escaped = decoded.text === line ? [] : find(decoded.text)
+  return [...find(line), ...escaped.map(({ from, to, mark }) => toSpan(decoded, from, to - from, mark))]
 }
 
 /** A byte is a character, and capitals are small letters, as servers write addresses and codes in either. */

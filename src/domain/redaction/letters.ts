@@ -7,8 +7,6 @@ import type { Mark, Span } from './spans.ts'
 
 export type Letters = {
   readonly text: string
-  /** The same with its capitals. */
-  readonly cased: string
   /** Where each begins and ends in the line. */
   readonly starts: readonly number[]
   readonly ends: readonly number[]
@@ -17,6 +15,8 @@ export type Letters = {
   /** Whether a space is among these. */
   readonly spaced: readonly boolean[]
 }
+
+type Places = Pick<Letters, 'starts' | 'ends'>
 
 type Reading = {
   /** Reads `%40`, `=40`, `&#64;` and `\u0040` as the character that they stand for. */
@@ -67,7 +67,7 @@ export function readLetters(line: string, reading: Reading = {}): Letters {
   const hasPlaces = small.length === line.length // some capitals have two small letters
   for (let at = 0; at < line.length; ) {
     if (hasPlaces && isAsciiLetter(small.charCodeAt(at))) {
-      found.push({ small: small[at] ?? '', cased: line[at] ?? '', from: at, to: at + 1 })
+      found.push(small[at] ?? '', at, at + 1)
       at += 1
       continue
     }
@@ -87,11 +87,8 @@ export function readLetters(line: string, reading: Reading = {}): Letters {
 /** True for small letters and digits. */
 const isAsciiLetter = (unit: number): boolean => (unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57)
 
-type Found = { readonly small: string; readonly cased: string; readonly from: number; readonly to: number }
-
 class Finder implements Letters {
   text = ''
-  cased = ''
   readonly starts: number[] = []
   readonly ends: number[] = []
   readonly gaps: number[] = []
@@ -103,70 +100,55 @@ class Finder implements Letters {
   add(text: string, from: number, to: number): void {
     if (text === ' ') this.#isSpaced = true
     for (const character of text) {
-      const small = character.toLowerCase()
-      const cased = small.length === character.length ? character : small // some have two small letters
-      for (const each of small) {
-        if (!letter.test(each)) this.#gap += 1
-        else if (each === small) this.push({ small, cased, from, to })
-        else this.push({ small: each, cased: each, from, to })
+      for (const small of character.toLowerCase()) {
+        if (letter.test(small)) this.push(small, from, to)
+        else this.#gap += 1
       }
     }
   }
 
-  /** Adds a letter, which may have two units of text. */
-  push({ small, cased, from, to }: Found): void {
+  /** Adds a small letter, which may have two units of text. */
+  push(small: string, from: number, to: number): void {
     this.text += small
-    this.cased += cased
-    for (let unit = 0; unit < small.length; unit++) this.#place(from, to)
-  }
-
-  #place(from: number, to: number): void {
-    this.starts.push(from)
-    this.ends.push(to)
-    this.gaps.push(this.#gap)
-    this.spaced.push(this.#isSpaced)
-    this.#gap = 0
-    this.#isSpaced = false
+    for (let unit = 0; unit < small.length; unit++) {
+      this.starts.push(from)
+      this.ends.push(to)
+      this.gaps.push(this.#gap)
+      this.spaced.push(this.#isSpaced)
+      this.#gap = 0
+      this.#isSpaced = false
+    }
   }
 }
 
 type Special = { readonly text: string; readonly to: number }
 
+const matchAt = (shape: RegExp, line: string, at: number): RegExpExecArray | null => {
+  shape.lastIndex = at
+  return shape.exec(line)
+}
+
 /** The text that an escape or a tag at a place of a line stands for; null for a plain character. */
 function readSpecial(line: string, at: number, { decodes, skipsTags, lineCode }: Reading): Special | null {
-  const match = (shape: RegExp): RegExpExecArray | null => {
-    shape.lastIndex = at
-    return shape.exec(line)
-  }
-  const character = line[at]
+  const character = line[at] ?? ''
   if (character === ' ') {
-    nextLine.lastIndex = at + 1
-    const [skipped = '', code] = lineCode === null ? [] : (nextLine.exec(line) ?? [])
+    const [skipped = '', code] = lineCode === null ? [] : (matchAt(nextLine, line, at + 1) ?? [])
     return { text: ' ', to: at + 1 + (code === lineCode ? skipped.length : 0) }
   }
   if (skipsTags && character === '<') {
-    const found = match(tag)
+    const found = matchAt(tag, line, at)
     if (found !== null) return { text: '', to: at + found[0].length }
   }
-  if (!decodes) return null
-  if (character === '\\' || character === '%') {
-    const found = match(backslash)
-    if (found !== null) return { text: decodeBackslash(found), to: at + found[0].length }
-  }
-  if (character === '%' || character === '=') {
-    const found = match(escapes)
-    const text = found === null ? null : decodeEscapes(found[0])
+  for (const { begins, shape, decode } of decodes ? encodings : []) {
+    const found = begins.includes(character) ? matchAt(shape, line, at) : null
+    const text = found === null ? null : decode(found)
     if (found !== null && text !== null) return { text, to: at + found[0].length }
-  }
-  if (character === '&') {
-    const found = match(entity)
-    if (found !== null) return { text: decodeEntity(found), to: at + found[0].length }
   }
   return null
 }
 
 /** Null if the bytes are no text: then these are no escapes. */
-function decodeEscapes(text: string): string | null {
+function decodeEscapes([text]: RegExpExecArray): string | null {
   try {
     return decodeURIComponent(text.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, '%').replaceAll('=', '%'))
   } catch {
@@ -185,13 +167,16 @@ function decodeBackslash([, ...codes]: RegExpExecArray): string {
   return toText(octal === undefined ? Number.parseInt(hex, 16) : Number.parseInt(octal, 8))
 }
 
+const encodings = [
+  { begins: '\\%', shape: backslash, decode: decodeBackslash },
+  { begins: '%=', shape: escapes, decode: decodeEscapes },
+  { begins: '&', shape: entity, decode: decodeEntity },
+] as const
+
 const toText = (point: number): string => (point <= 0x10ffff ? String.fromCodePoint(point) : ' ')
 
-/** A text with places in the line that it was read from. */
-export type ReadText = Pick<Letters, 'text' | 'starts' | 'ends'>
-
 /** A text with its escapes read, as far as they are text; without places if it has none. */
-export function decodeText(line: string, { skipsTags = false }: Reading = {}): ReadText {
+export function decodeText(line: string, { skipsTags = false }: Reading = {}): Pick<Letters, 'text'> & Places {
   if (!/[%=&<\\]/.test(line)) return { text: line, starts: [], ends: [] }
   const read = { text: '', starts: [] as number[], ends: [] as number[] }
   for (let at = 0; at < line.length; ) {
@@ -213,7 +198,7 @@ export function findAll(text: string, part: string): number[] {
   return found
 }
 
-export const toSpan = ({ starts, ends }: Letters, at: number, length: number, mark: Mark): Span => ({
+export const toSpan = ({ starts, ends }: Places, at: number, length: number, mark: Mark): Span => ({
   from: starts[at] ?? 0,
   to: ends[at + length - 1] ?? 0,
   mark,

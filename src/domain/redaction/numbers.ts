@@ -5,9 +5,9 @@
  */
 import { isCapitalWord } from './capitals.ts'
 import { findDigits, isAddress, isReplyCode } from './digits.ts'
-import { decodeText } from './letters.ts'
+import { decodeText, toSpan } from './letters.ts'
 import { isServerName } from './shapes.ts'
-import type { Span } from './spans.ts'
+import { findMatches, type Span } from './spans.ts'
 
 const codeMin = 4
 const codeMax = 12
@@ -22,10 +22,10 @@ export function findNumbers(line: string, status: string): Span[] {
 
 /** Reads escapes, and no tags. */
 function findDecoded(line: string, plain: readonly Span[]): Span[] {
-  const { text, starts, ends } = decodeText(line, { skipsTags: true })
-  if (text === line) return []
-  return findPlain(text)
-    .map(({ from, to, mark }): Span => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0, mark }))
+  const decoded = decodeText(line, { skipsTags: true })
+  if (decoded.text === line) return []
+  return findPlain(decoded.text)
+    .map(({ from, to, mark }) => toSpan(decoded, from, to - from, mark))
     .filter(({ from, to }) => {
       const [name = ''] = /^[a-z_]+=/.exec(line.slice(from, to)) ?? [] // `id=72…`, of which `=72` is no escape
       return !plain.some((span) => span.from <= from + name.length && to <= span.to)
@@ -144,16 +144,13 @@ const pairs = /(?<![\p{L}\p{N}._:-])[A-Z\d]{2,4} (?=([A-Z\d]{2,4})(?![\p{L}\p{N}
 
 /** `K X R T Q 7` and `KXR TQ7`. */
 function findSpacedCodes(line: string): Span[] {
-  const found = Array.from(line.matchAll(singles), ({ 0: run, index }) => ({
-    from: index,
-    to: index + run.length,
-  }))
+  const found = findMatches(line, singles, '<number>')
   for (const { 0: head, 1: half = '', index } of line.matchAll(pairs)) {
     const halves = [head.trimEnd(), half]
     const isCode =
       halves.some((part) => /\d/.test(part) && /[A-Z]/.test(part)) &&
       !halves.some((part) => isReplyCode(part) || isCapitalWord(part) || numbered.test(part) || isReason(part, ''))
-    if (isCode) found.push({ from: index, to: index + head.length + half.length })
+    if (isCode) found.push({ from: index, to: index + head.length + half.length, mark: '<number>' })
   }
-  return found.map((span) => ({ ...span, mark: '<number>' }))
+  return found
 }

@@ -4,7 +4,7 @@
  * from one place, so that the work grows with the line.
  */
 import { decodeText } from './letters.ts'
-import type { Mark, Span } from './spans.ts'
+import { findMatches, type Mark, type Span } from './spans.ts'
 
 type Options = {
   readonly source: 'reply' | 'report' | 'other'
@@ -103,12 +103,7 @@ function findNamed(word: string): Span | null {
 }
 
 /** Secrets that Postern makes, and JSON web tokens. */
-const findSecrets = (word: string): Span[] =>
-  Array.from(word.matchAll(/(?:(?:ps[thals]|whsec)_|eyJ)[\w+/=.-]+/g), ({ 0: secret, index }) => ({
-    from: index,
-    to: index + secret.length,
-    mark: '<secret>',
-  }))
+const findSecrets = (word: string): Span[] => findMatches(word, /(?:(?:ps[thals]|whsec)_|eyJ)[\w+/=.-]+/g, '<secret>')
 
 /** Such as `base64url`, base62, hexadecimal digits. Labels of a host name stay. */
 function findOpaque(word: string, min: number): Span[] {
@@ -202,11 +197,7 @@ const isDot = (word: string | undefined): boolean => /^[([{]?dot[)\]}]?$/i.test(
 /** `"ada lovelace"@example.com`, `ada @ example.com`, and `ada at example dot com`. */
 function findSpacedAddresses(line: string): Span[] {
   if (!/@| [([{]?at[ )\]}]/i.test(line)) return []
-  const spans: Span[] = Array.from(line.matchAll(/"[^"@]{0,64}" ?@ ?[^\s<>"]*/g), ({ 0: text, index }) => ({
-    from: index,
-    to: index + text.length,
-    mark: '<address>',
-  }))
+  const spans = findMatches(line, /"[^"@]{0,64}" ?@ ?[^\s<>"]*/g, '<address>')
   const words = Array.from(line.matchAll(/\S+/g), ({ 0: text, index }) => ({
     text,
     from: index,

@@ -6,6 +6,9 @@ export type Mark = (typeof marks)[number]
 
 export type Span = { readonly from: number; readonly to: number; readonly mark: Mark }
 
+export const findMatches = (text: string, shape: RegExp, mark: Mark): Span[] =>
+  Array.from(text.matchAll(shape), ({ 0: found, index }) => ({ from: index, to: index + found.length, mark }))
+
 /** The spans that overlap become one, with the mark that comes first in the list. */
 export function hideSpans(line: string, spans: readonly Span[]): string {
   let [result, shown] = ['', 0]
