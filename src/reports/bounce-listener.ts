@@ -9,12 +9,12 @@ import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 's
 import { reportMax } from '../domain/bounds.ts'
 import { isPrivateNetwork, toClientAddress } from '../domain/client-network.ts'
 import { ConnectionLimits } from '../domain/connection-limits.ts'
-import { findReferences } from '../domain/delivery/reference.ts'
+import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { Turns } from '../domain/turns.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import { readReferences, readReport } from './read-report.ts'
-import { matchReport, noMatch, type ReportDeps, type ReportMatch, recordReport } from './record-report.ts'
+import { matchReport, noMatch, type ReportDeps, recordReport } from './record-report.ts'
 import { ReportRates } from './report-rates.ts'
 
 export type BounceListenerOptions = {
@@ -168,10 +168,7 @@ export class BounceListener {
   /** Null for a recipient that is taken. Asks no store. */
   #judgeRecipient(address: string, session: SMTPServerSession): Error | null {
     if (session.envelope.rcptTo.length > 0) return oneRecipient
-    const { store } = this.#deps
-    const isKnown =
-      this.#isBounceAddress(address) ||
-      findReferences(address).some((reference) => store.openReference(reference) !== null)
+    const isKnown = this.#isBounceAddress(address) || this.#namesEmail(findReferences(address))
     if (isKnown && this.#ratesOf(address).mayBegin(session.remoteAddress)) return null
     const refused = (this.#refused.get(session) ?? 0) + 1
     this.#refused.set(session, refused)
@@ -199,7 +196,10 @@ export class BounceListener {
     const delivered = Buffer.concat([Buffer.from(`Return-Path: <${sender}>\r\n`), bytes]) // RFC 5321 §4.4
     await this.#turns.next(bytes.length)
     try {
-      const { kind } = await recordReport(this.#deps, await this.#read(delivered, to), 'mail')
+      // Mail that names no email here is not read further: anybody may send it to the bounce address.
+      const isKnown = this.#namesEmail(readReferences(delivered, to))
+      const match = isKnown ? await matchReport(this.#deps.store, readReport(delivered, to)) : noMatch
+      const { kind } = await recordReport(this.#deps, match, 'mail')
       if (kind === 'waiting') throw notNow
     } catch (error) {
       if (error === notNow) throw notNow
@@ -208,11 +208,8 @@ export class BounceListener {
     }
   }
 
-  /** Mail that names no email here is not read further: anybody may send it to the bounce address. */
-  #read(mail: Buffer, to: string): Promise<ReportMatch> | ReportMatch {
-    const { store } = this.#deps
-    const isKnown = readReferences(mail, to).some((reference) => store.openReference(reference) !== null)
-    return isKnown ? matchReport(store, readReport(mail, to)) : noMatch
+  #namesEmail(references: readonly Reference[]): boolean {
+    return references.some((reference) => this.#deps.store.openReference(reference) !== null)
   }
 
   /** Strangers know no address but the bounce address: they do not use up the rate of the others. */

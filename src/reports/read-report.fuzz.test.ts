@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { reportMax } from '../domain/bounds.ts'
-import { judgeReport } from './judge-report.ts'
 import { readReport } from './read-report.ts'
+import { judgeReport } from './record-report.ts'
 
 const folder = new URL('../../test/corpus/reports/', import.meta.url)
 const samples = readdirSync(folder).map((name) => readFileSync(new URL(name, folder)))

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { limitAddress } from '../domain/request/email-address.ts'
-import { type Finding, judgeReport } from './judge-report.ts'
 import { readReport } from './read-report.ts'
+import { type Finding, judgeReport } from './record-report.ts'
 import { readSaid } from './report-rows.ts'
 
 const folder = new URL('../../test/corpus/reports/', import.meta.url)

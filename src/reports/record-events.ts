@@ -1,10 +1,12 @@
 /** The events of one webhook call: finds the emails that they name, and records what they say. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { findReferences } from '../domain/delivery/reference.ts'
-import { toFields } from '../services/json-fields.ts'
+import { toFields, toText } from '../services/json-fields.ts'
+import type { ServiceEvent } from '../services/service-event.ts'
 import type { EventService } from '../services/services.ts'
-import { toReport } from './event-report.ts'
+import type { Report } from './read-report.ts'
 import { matchReport, type ReportDeps, type ReportResult, recordReport } from './record-report.ts'
+import { type Action, findEnhanced, judgeReply, type Row, readAddress, withoutType } from './report-rows.ts'
 
 /** How many events had each result. `ignored`: they say nothing of a delivery. */
 export type EventResults = Readonly<Partial<Record<ReportResult['kind'] | 'ignored', number>>>
@@ -41,3 +43,37 @@ export async function recordEvents(
   }
   return results
 }
+
+/** An event as the report that a mail server would have sent: it is matched, judged and recorded as those are. */
+export function toReport(event: ServiceEvent): Pick<Report, 'kind' | 'rows'> {
+  const { kind, recipient } = event
+  switch (kind) {
+    case 'bounced':
+      return { kind, rows: [newBounce(event)] }
+    case 'delayed':
+      return { kind, rows: [newRow('delayed', event)] }
+    default:
+      return { kind, rows: [newRow('other', { recipient })] }
+  }
+}
+
+function newBounce({ permanent, correct = (judged) => judged, ...said }: ServiceEvent): Row {
+  const row = newRow('failed', said)
+  const isTemporary = [row.reply.code, row.reply.enhanced, row.status].some((code) => `${code}`.startsWith('4'))
+  return { ...row, permanent: (permanent ?? row.permanent) && !isTemporary, cause: correct(row.cause) }
+}
+
+function newRow(action: Action, { recipient, text, status }: Pick<ServiceEvent, 'recipient' | 'text' | 'status'>): Row {
+  const enhanced = findEnhanced(toText(status))
+  const address = withoutName(toText(recipient))
+  return {
+    finalRecipient: readAddress(address),
+    originalRecipient: null,
+    action,
+    status: enhanced,
+    ...judgeReply(withoutType(toText(text)), { status: enhanced, addresses: [address] }),
+  }
+}
+
+/** The address in `Ada <ada@example.com>`. */
+const withoutName = (recipient: string): string => /<([^<>]+)>$/.exec(recipient)?.[1] ?? recipient

@@ -2,16 +2,19 @@
  * One report in: finds the email that it names, judges it, and records it. The same for reports that come by
  * mail and for those that an operator gives.
  */
-import type { ReportSource } from '../domain/delivery/report.ts'
-import { classifyDestination, type Destination, suppressionBy } from '../domain/delivery/suppression.ts'
+import type { Bounce, ReportFinding, ReportSource } from '../domain/delivery/report.ts'
+import { classifyDestination, suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Emit } from '../observe/events.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
 import type { RecordedReport } from '../store/report-store.ts'
 import type { Store } from '../store/store.ts'
-import { type Finding, judgeReport } from './judge-report.ts'
 import type { Report } from './read-report.ts'
+import type { Action, Row } from './report-rows.ts'
+
+/** `other`: it says nothing of the delivery of an email. */
+export type Finding = ReportFinding | { readonly kind: 'other' }
 
 type ReportStore = Pick<Store, 'openReference' | 'findReported' | 'nameRecipient'>
 
@@ -27,7 +30,6 @@ export type ReportMatch = {
   readonly emailId: EmailId | null
   readonly email: EmailRecord | null
   readonly finding: Finding
-  readonly destination: Destination
   /** The recipient, if the report names it. */
   readonly to: EmailAddress | null
 }
@@ -39,39 +41,39 @@ export type ReportMatch = {
 export type ReportResult = RecordedReport | { readonly kind: 'unmatched' | 'no_report' }
 
 /** The match of a report that names no email. */
-export const noMatch: ReportMatch = {
-  emailId: null,
-  email: null,
-  finding: { kind: 'other' },
-  destination: 'other',
-  to: null,
-}
+export const noMatch: ReportMatch = { emailId: null, email: null, finding: { kind: 'other' }, to: null }
 
 /** Changes nothing. */
 export async function matchReport(store: ReportStore, report: Report): Promise<ReportMatch> {
-  const emailId = report.references.map((reference) => store.openReference(reference)).find((id) => id !== null)
-  const email = emailId === undefined ? null : await store.findReported(emailId)
+  const emailId = report.references.map((reference) => store.openReference(reference)).find((id) => id !== null) ?? null
+  const email = emailId === null ? null : await store.findReported(emailId)
   const isRecipient = (address: EmailAddress) => store.nameRecipient(address) === email?.recipient
-  const finding = judgeReport(report, isRecipient)
   const addresses = report.rows.flatMap((row) => [row.finalRecipient, row.originalRecipient])
-  const recipient = addresses.find((address) => address !== null && isRecipient(address))
-  return {
-    emailId: emailId ?? null,
-    email,
-    finding,
-    destination: recipient == null ? 'other' : classifyDestination(recipient),
-    to: recipient ?? null,
-  }
+  const to = addresses.find((address) => address !== null && isRecipient(address)) ?? null
+  return { emailId, email, finding: judgeReport(report, isRecipient), to }
 }
 
-export async function recordReport(
-  { store, emit, sealRecipient }: ReportDeps,
-  { emailId, email, finding, destination, to }: ReportMatch,
-  source: ReportSource,
-): Promise<ReportResult> {
-  const sealedTo = emailId === null || to === null ? null : sealRecipient(emailId, to)
-  const result = await record(store, { emailId, finding, destination, sealedTo }, source)
-  emit({
+/** @param isRecipient whether an address is the one that the email was sent to */
+export function judgeReport(report: Report, isRecipient: (address: EmailAddress) => boolean): Finding {
+  const about = (row: Row): Bounce['about'] =>
+    row.finalRecipient === null ? 'unknown' : isRecipient(row.finalRecipient) ? 'recipient' : 'other'
+  const choose = (action: Action): Row | undefined => {
+    const rows = report.rows.filter((row) => row.action === action)
+    return rows.find((row) => about(row) === 'recipient') ?? rows[0]
+  }
+  const { kind } = report
+  if (kind !== 'bounced' && kind !== 'delayed')
+    return report.rows.some((row) => about(row) === 'other') ? { kind: 'other' } : { kind }
+  const row = choose(kind === 'bounced' ? 'failed' : 'delayed')
+  if (row === undefined) return { kind: 'other' }
+  const { permanent, cause, reply } = row
+  return kind === 'delayed' ? { kind, reply } : { kind, about: about(row), permanent, cause, reply }
+}
+
+export async function recordReport(deps: ReportDeps, match: ReportMatch, source: ReportSource): Promise<ReportResult> {
+  const { emailId, email, finding } = match
+  const result = await record(deps, match, source)
+  deps.emit({
     kind: 'report_received',
     source,
     finding: finding.kind,
@@ -84,17 +86,18 @@ export async function recordReport(
   const isLost = result.kind === 'recorded' && result.isWebhookLost
   const { kind } = finding
   if (isLost && (kind === 'bounced' || kind === 'complained'))
-    emit({ kind: 'webhook_lost', appId: result.app, emailId: emailId as EmailId, event: `email.${kind}` })
+    deps.emit({ kind: 'webhook_lost', appId: result.app, emailId: emailId as EmailId, event: `email.${kind}` })
   return result
 }
 
 async function record(
-  store: Pick<Store, 'recordReport'>,
-  { emailId, finding, destination, sealedTo }: Omit<ReportMatch, 'email' | 'to'> & { sealedTo: string | null },
+  { store, sealRecipient }: ReportDeps,
+  { emailId, finding, to }: ReportMatch,
   source: ReportSource,
 ): Promise<ReportResult> {
   if (emailId === null) return { kind: 'unmatched' }
   if (finding.kind === 'other') return { kind: 'no_report' }
-  const more = sealedTo === null ? {} : { sealedTo }
-  return await store.recordReport({ email: emailId, source, finding, destination, ...more })
+  const destination = to === null ? 'other' : classifyDestination(to)
+  const sealed = to === null ? {} : { sealedTo: sealRecipient(emailId, to) }
+  return await store.recordReport({ email: emailId, source, finding, destination, ...sealed })
 }

@@ -7,8 +7,8 @@ import { findReferences } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { type JsonFields, toFields } from '../services/json-fields.ts'
 import { findEventService } from '../services/services.ts'
-import { toReport } from './event-report.ts'
-import { judgeReport } from './judge-report.ts'
+import { toReport } from './record-events.ts'
+import { judgeReport } from './record-report.ts'
 
 const folder = new URL('../../test/corpus/provider-calls/', import.meta.url)
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
