@@ -44,7 +44,7 @@ export async function recordEvents(
   return results
 }
 
-/** An event as the report that a mail server would have sent: it is matched, judged and recorded as those are. */
+/** An event as the report that a mail server would have sent: matched, judged and recorded as those are. */
 export function toReport(event: ServiceEvent): Pick<Report, 'kind' | 'rows'> {
   const { kind, recipient } = event
   switch (kind) {
