@@ -3,6 +3,7 @@
  * and the lease still hold, and reads what the answer means.
  */
 import type { Agent } from 'node:http'
+import type { Socket } from 'node:net'
 import {
   classifyAnswer,
   type HttpAnswer,
@@ -19,7 +20,7 @@ import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
 import type { ApiAddress } from '../relay-address.ts'
-import { type Exchange, newAgent, post } from './post.ts'
+import { type Exchange, isReady, newAgent, type PostOptions, post } from './post.ts'
 
 /** For the token, connecting and TLS together. */
 const openMs = 60_000
@@ -41,8 +42,6 @@ export class ApiClient implements RelayClient {
   readonly #agent: Agent
   readonly #tokens: TokenSource | null
   readonly #stopped = new AbortController()
-  #connecting = 0
-  #busy = 0
 
   constructor(name: string, { account, ca, endpoint, oauth, service }: ApiAddress, connectionsMax: number) {
     this.name = name
@@ -57,9 +56,9 @@ export class ApiClient implements RelayClient {
   }
 
   connections = () => {
-    const open = [...Object.values(this.#agent.sockets), ...Object.values(this.#agent.freeSockets)]
-    const count = open.reduce((sum, sockets = []) => sum + sockets.length, 0)
-    return { connecting: this.#connecting, open: Math.max(count - this.#connecting, 0), busy: this.#busy }
+    const used = listSockets(this.#agent.sockets)
+    const ready = [...used.filter(isReady), ...listSockets(this.#agent.freeSockets)]
+    return { connecting: used.filter((socket) => !isReady(socket)).length, open: ready.length, busy: used.length }
   }
 
   /** How long the access token stays valid; null without one. */
@@ -109,41 +108,17 @@ export class ApiClient implements RelayClient {
    */
   async #ask(
     newRequest: (signing: Signing) => ApiRequest,
-    { connecting, mayHandOver }: { connecting: AbortSignal; mayHandOver: () => boolean },
+    options: Pick<PostOptions, 'connecting' | 'mayHandOver'>,
   ): Promise<AskedExchange> {
+    const stopped = this.#stopped.signal
     for (let isLast = false; ; isLast = true) {
-      const token = (await this.#tokens?.get(connecting)) ?? none
+      const token = (await this.#tokens?.get(options.connecting)) ?? none
       const { path, headers, body } = newRequest({ token: token.text, nowMs: Date.now() })
       const url = new URL(path, this.#endpoint)
-      const exchange = await this.#post({ url, headers, body }, { connecting, mayHandOver })
+      const exchange = await post(this.#agent, { url, headers, body }, { ...options, stopped })
       const isRefused = exchange.kind === 'answered' && exchange.answer.status === 401
       if (isRefused) this.#tokens?.forget(token.text)
       if (!isRefused || !token.isKept || isLast) return { ...exchange, token: token.text }
-    }
-  }
-
-  async #post(
-    posting: Parameters<typeof post>[1],
-    options: { connecting: AbortSignal; mayHandOver: () => boolean },
-  ): Promise<Exchange> {
-    this.#connecting += 1
-    let isConnecting = true
-    const connected = () => {
-      if (!isConnecting) return
-      isConnecting = false
-      this.#connecting -= 1
-    }
-    this.#busy += 1
-    const mayHandOver = () => {
-      connected()
-      return options.mayHandOver()
-    }
-    const stopped = this.#stopped.signal
-    try {
-      return await post(this.#agent, posting, { ...options, stopped, mayHandOver })
-    } finally {
-      connected()
-      this.#busy -= 1
     }
   }
 
@@ -194,6 +169,9 @@ export class ApiClient implements RelayClient {
     this.#agent.destroy()
   }
 }
+
+const listSockets = (ofHosts: NodeJS.ReadOnlyDict<Socket[]>): Socket[] =>
+  Object.values(ofHosts).flatMap((sockets = []) => sockets.filter(({ destroyed }) => !destroyed))
 
 const leaseLost: Submission = { kind: 'stopped', why: 'the lease was lost before the message was sent' }
 

@@ -107,10 +107,13 @@ function open(url: URL, options: http.RequestOptions): http.ClientRequest | null
   }
 }
 
+/** Whether a request can leave over the connection. */
+export const isReady = (socket: Socket): boolean =>
+  socket instanceof TLSSocket ? socket.authorized : !socket.connecting
+
 function whenReady(socket: Socket, ready: () => void): void {
-  const isTls = socket instanceof TLSSocket
-  if (isTls ? socket.authorized : !socket.connecting) ready()
-  else socket.once(isTls ? 'secureConnect' : 'connect', ready)
+  if (isReady(socket)) ready()
+  else socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', ready)
 }
 
 type Reading = { readonly done: (answer: HttpAnswer) => void; readonly cut: () => void }
