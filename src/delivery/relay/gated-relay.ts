@@ -10,8 +10,8 @@ import { type Clearance, type Message, type Relay, type Submission, workerStoppe
 /** Speaks the protocol of one relay. */
 export type RelayClient = {
   readonly name: string
-  /** @param isProbe the relay is not available: a probe that hangs would delay one email */
-  send(message: Message, clearance: Clearance, options: { readonly isProbe: boolean }): Promise<Submission>
+  /** @param openMs the time for a token, connecting, TLS and the login together */
+  send(message: Message, clearance: Clearance, openMs: number): Promise<Submission>
   connections(): { readonly connecting: number; readonly open: number; readonly busy: number }
   /** Aborts what is in progress and ends the connections. */
   close(): void
@@ -27,6 +27,10 @@ export type GateOptions = {
   /** The relay became unavailable, or available again. */
   readonly onChange: (change: { relay: string; available: boolean; reason: string }) => void
 }
+
+const usualOpenMs = 60_000
+/** A probe that hangs delays one email, so it gets less time. */
+const probeOpenMs = 5_000
 
 export class GatedRelay implements Relay {
   readonly name: string
@@ -72,7 +76,7 @@ export class GatedRelay implements Relay {
     const inTime = await this.#waitForRate(clearance.deadlineMs)
     if (this.#stopped.signal.aborted) return workerStopped
     if (!inTime) return { kind: 'expired' }
-    return this.#client.send(message, clearance, { isProbe: this.#breaker.open })
+    return this.#client.send(message, clearance, this.#breaker.open ? probeOpenMs : usualOpenMs)
   }
 
   /** Waits until the rate allows this message. False if that is after the deadline. */

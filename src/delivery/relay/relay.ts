@@ -63,6 +63,7 @@ export type Submission =
   | { readonly kind: 'stopped'; readonly why: string }
 
 export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
+export const leaseLost: Submission = { kind: 'stopped', why: 'the lease was lost before the message was sent' }
 
 /** It is not available while its breaker is open: it then takes single probes only. */
 export interface Relay extends MeasuredRelay {

@@ -12,20 +12,16 @@ import {
   toReply,
   unanswered,
 } from '../../../domain/delivery/http-answer.ts'
-import { type FailureClass, noReply } from '../../../domain/delivery/reply.ts'
+import { type FailureClass, noReply, type Reply } from '../../../domain/delivery/reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'
 import type { ApiRequest, MailApi, Signing } from '../../../services/mail-api.ts'
 import type { RelayClient } from '../gated-relay.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
-import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
+import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import type { ApiAddress } from '../relay-address.ts'
 import { type Exchange, isReady, newAgent, type PostOptions, post } from './post.ts'
 
-/** For the token, connecting and TLS together. */
-const openMs = 60_000
-/** A probe that hangs delays one email, so it gets less time. */
-const probeOpenMs = 5_000
 const checkMs = 20_000
 /** Servers close unused connections after five seconds and more. A repeated request is no risk to some. */
 const idleMs = { usual: 4_000, idempotent: 20_000 }
@@ -66,11 +62,10 @@ export class ApiClient implements RelayClient {
     return this.#tokens?.leftMs ?? null
   }
 
-  async send(message: Message, clearance: Clearance, { isProbe }: { readonly isProbe: boolean }): Promise<Submission> {
-    if (this.#stopped.signal.aborted) return workerStopped
+  async send(message: Message, clearance: Clearance, openMs: number): Promise<Submission> {
     const lifeLeftMs = Math.floor(clearance.deadlineMs - performance.now())
     if (lifeLeftMs <= 0) return { kind: 'expired' }
-    const budgetMs = Math.min(isProbe ? probeOpenMs : openMs, lifeLeftMs)
+    const budgetMs = Math.min(openMs, lifeLeftMs)
     const connecting = AbortSignal.timeout(budgetMs)
     const newRequest = (signing: Signing) => this.#api.newRequest(message, signing)
     const mayHandOver = () => performance.now() < clearance.deadlineMs && clearance.isLeaseValid()
@@ -84,7 +79,7 @@ export class ApiClient implements RelayClient {
     } catch (error) {
       if (!(error instanceof TokenFault)) throw error
       if (this.#stopped.signal.aborted) return workerStopped
-      return isOver() ? { kind: 'expired' } : failedForToken(error)
+      return isOver() ? { kind: 'expired' } : failedToOpen(error.message, error)
     }
   }
 
@@ -128,19 +123,15 @@ export class ApiClient implements RelayClient {
         return isOver() ? { kind: 'expired' } : leaseLost
       case 'unconnected':
         if (this.#stopped.signal.aborted) return workerStopped
-        return isOver() ? { kind: 'expired' } : failedToConnect(exchange)
+        return isOver() ? { kind: 'expired' } : failedToOpen(exchange.why, { lasting: exchange.isCertificate })
       case 'lost':
-        return failed(noReply(exchange.why, this.#toSource(exchange, content)), 'handed-over', unanswered)
+        return failed(noReply(exchange.why, this.#toSource(exchange, content)), unanswered)
       case 'answered': {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
-        if (id !== null)
-          return {
-            kind: 'accepted',
-            reply: toAcceptance(answer, id, this.#toSource(exchange, content)),
-          }
+        if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer, id, this.#toSource(exchange, content)) }
         const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
-        return failed(this.#toReply(exchange, answer, content), 'handed-over', failureClass)
+        return failed(this.#toReply(exchange, answer, content), failureClass)
       }
       default:
         return exchange satisfies never
@@ -173,23 +164,15 @@ export class ApiClient implements RelayClient {
 const listSockets = (ofHosts: NodeJS.ReadOnlyDict<Socket[]>): Socket[] =>
   Object.values(ofHosts).flatMap((sockets = []) => sockets.filter(({ destroyed }) => !destroyed))
 
-const leaseLost: Submission = { kind: 'stopped', why: 'the lease was lost before the message was sent' }
+function failed(reply: Reply, failureClass: FailureClass): Submission {
+  return { kind: 'failed', reply, stage: 'handed-over', failureClass }
+}
 
-const failed = (
-  reply: ReturnType<typeof noReply>,
-  stage: 'connect' | 'handed-over',
-  failureClass: FailureClass,
-): Submission => ({ kind: 'failed', reply, stage, failureClass })
-
-const ofRelay = {
-  permanent: false,
-  scope: 'relay',
-  slowDown: false,
-  ambiguous: false,
-} as const
-
-const failedForToken = ({ lasting, message, retryAfterMs }: TokenFault): Submission =>
-  failed(noReply(message), 'connect', { ...ofRelay, lasting, retryAfterMs })
-
-const failedToConnect = ({ isCertificate, why }: Extract<Exchange, { kind: 'unconnected' }>): Submission =>
-  failed(noReply(why), 'connect', { ...ofRelay, lasting: isCertificate, retryAfterMs: null })
+/** There is no token, or no connection. */
+function failedToOpen(
+  why: string,
+  { lasting, retryAfterMs = null }: Pick<FailureClass, 'lasting'> & Partial<FailureClass>,
+): Submission {
+  const ofRelay = { permanent: false, scope: 'relay', slowDown: false, ambiguous: false } as const
+  return { kind: 'failed', reply: noReply(why), stage: 'connect', failureClass: { ...ofRelay, lasting, retryAfterMs } }
+}

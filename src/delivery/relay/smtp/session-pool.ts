@@ -7,10 +7,6 @@ import { failed, SmtpSession } from './smtp-session.ts'
 
 const messagesPerSession = 1000
 const idleMs = 20_000
-/** For connecting, greeting, TLS and AUTH together. */
-const openMs = 60_000
-/** A probe that hangs delays one email, so it gets less time. */
-const probeOpenMs = 5_000
 
 export class SessionPool implements RelayClient {
   readonly name: string
@@ -34,14 +30,14 @@ export class SessionPool implements RelayClient {
     busy: this.#busy.size,
   })
 
-  async send(message: Message, clearance: Clearance, { isProbe }: { readonly isProbe: boolean }): Promise<Submission> {
+  async send(message: Message, clearance: Clearance, openMs: number): Promise<Submission> {
     const address = withGreetingName(this.#address, message.from)
     const reused = this.#takeIdle(address.greetingName)
     if (reused !== undefined) {
       const submission = await this.#sendOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
-    const session = await this.#open(address, clearance.deadlineMs, isProbe ? probeOpenMs : openMs)
+    const session = await this.#open(address, clearance.deadlineMs, openMs)
     return session instanceof SmtpSession ? this.#sendOver(session, message, clearance) : session
   }
 

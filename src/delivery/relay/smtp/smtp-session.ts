@@ -13,7 +13,7 @@ import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/d
 import type { Source } from '../../../domain/redaction/redact.ts'
 import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
-import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
+import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
 import { ReplyReader } from './reply-reader.ts'
 
@@ -137,7 +137,7 @@ export class SmtpSession {
       if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply, source))
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
-    if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
+    if (!isLeaseValid()) return leaseLost
     this.#requireSilence() // a reply too many would be taken for the one to the message
     this.#stage = 'handed-over'
     socket.setTimeout(finalDotMs)
