@@ -12,8 +12,8 @@ export class SessionPool implements RelayClient {
   readonly name: string
   readonly #address: SmtpAddress
   readonly #tokens: TokenSource | null
-  readonly #idle: SmtpSession[] = []
-  readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
+  /** With the timers that end them; the one used last comes last. */
+  readonly #idle = new Map<SmtpSession, NodeJS.Timeout>()
   readonly #stopped = new AbortController()
   readonly #busy = new Set<SmtpSession>()
   #connecting = 0
@@ -26,7 +26,7 @@ export class SessionPool implements RelayClient {
 
   connections = () => ({
     connecting: this.#connecting,
-    open: this.#busy.size + this.#idle.length,
+    open: this.#busy.size + this.#idle.size,
     busy: this.#busy.size,
   })
 
@@ -73,10 +73,10 @@ export class SessionPool implements RelayClient {
 
   /** A session that greeted the relay with this name. One of another name makes room for a new one. */
   #takeIdle(greetingName: string | null): SmtpSession | undefined {
-    const index = this.#idle.findLastIndex((session) => session.greetingName === greetingName)
-    const [session] = index < 0 ? [] : this.#idle.splice(index, 1)
-    if (session !== undefined) clearTimeout(this.#idleTimers.get(session))
-    else if (this.#idle[0] !== undefined) this.#retire(this.#idle[0])
+    const idle = [...this.#idle.keys()]
+    const session = idle.findLast((known) => known.greetingName === greetingName)
+    if (session !== undefined) this.#drop(session)
+    else if (idle[0] !== undefined) this.#retire(idle[0])
     return session
   }
 
@@ -84,9 +84,8 @@ export class SessionPool implements RelayClient {
     if (session.closed) return
     if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
     else {
-      this.#idle.push(session)
       const retire = setTimeout(() => this.#retire(session), idleMs)
-      this.#idleTimers.set(session, retire)
+      this.#idle.set(session, retire)
     }
   }
 
@@ -96,16 +95,14 @@ export class SessionPool implements RelayClient {
   }
 
   #drop(session: SmtpSession): void {
-    const index = this.#idle.indexOf(session)
-    if (index >= 0) this.#idle.splice(index, 1)
-    clearTimeout(this.#idleTimers.get(session))
-    this.#idleTimers.delete(session)
+    clearTimeout(this.#idle.get(session))
+    this.#idle.delete(session)
   }
 
   close(): void {
     this.#stopped.abort()
-    for (const session of [...this.#busy]) session.stop()
-    for (const session of [...this.#idle]) this.#retire(session)
+    for (const session of this.#busy) session.stop()
+    for (const session of this.#idle.keys()) this.#retire(session)
   }
 }
 
