@@ -396,7 +396,7 @@ const callers = [
   'src/cli/remote-runner.ts',
   'src/delivery/relay/http/post.ts',
   'src/delivery/webhooks/post-webhook.ts',
-  'src/delivery/relay/oauth/bounded-fetch.ts',
+  'src/delivery/relay/oauth/grants.ts',
 ]
 
 test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider and the receivers of webhooks', () => {
