@@ -88,10 +88,10 @@ export function post(agent: http.Agent, posting: Posting, options: PostOptions):
       }),
     )
     request.once('response', (response) =>
-      readAnswer(response, {
-        done: (answer) => settle({ kind: 'answered', answer }),
-        cut: () => fail('the answer was cut off'),
-      }),
+      readAnswer(response).then(
+        (answer) => settle({ kind: 'answered', answer }),
+        () => fail('the answer was cut off'),
+      ),
     )
   })
 }
@@ -116,27 +116,20 @@ function whenReady(socket: Socket, ready: () => void): void {
   else socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', ready)
 }
 
-type Reading = { readonly done: (answer: HttpAnswer) => void; readonly cut: () => void }
-
-/** More than is ever needed ends the connection; the status counts all the same. */
-function readAnswer(response: http.IncomingMessage, { done, cut }: Reading): void {
+/** More than is ever needed ends the connection; the status counts all the same. Rejects if it is cut off. */
+async function readAnswer(response: http.IncomingMessage): Promise<HttpAnswer> {
   const chunks: Buffer[] = []
   let size = 0
-  const answer = (text: string): HttpAnswer => ({
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > answerMaxBytes) break
+  }
+  return {
     status: response.statusCode ?? 0,
     headers: Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, value?.toString()])),
-    json: parse(text),
-  })
-  response.on('data', (chunk: Buffer) => {
-    size += chunk.length
-    chunks.push(chunk)
-    if (size <= answerMaxBytes) return
-    done(answer(''))
-    response.destroy()
-  })
-  response.once('end', () => done(answer(Buffer.concat(chunks).toString('utf8'))))
-  response.once('error', cut)
-  response.once('close', () => response.complete || cut())
+    json: size > answerMaxBytes ? null : parse(Buffer.concat(chunks).toString()),
+  }
 }
 
 function parse(text: string): unknown {
