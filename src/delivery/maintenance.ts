@@ -19,15 +19,19 @@ export function startMaintenance(store: MaintainedStore, emit: Emit): () => void
   let keysAtMs = Number.NEGATIVE_INFINITY
   let missing: ReadonlySet<string> = new Set()
   const step = async () => {
-    const more = await attempt(emit, async () => {
+    let waitMs = everyMs
+    try {
       const { more, ended } = await store.maintain()
       if (ended.length > 0) emit({ kind: 'emails_ended', ended })
-      if (more || performance.now() < keysAtMs) return more
-      keysAtMs = performance.now() + keysEveryMs
-      missing = await tellMissing(store, missing, emit)
-      return false
-    })
-    if (!stopped) timer = setTimeout(step, more ? nextStepMs : everyMs)
+      if (more) waitMs = nextStepMs
+      else if (performance.now() >= keysAtMs) {
+        keysAtMs = performance.now() + keysEveryMs
+        missing = await tellMissing(store, missing, emit)
+      }
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) emit({ kind: 'bug', doing: 'maintaining the store', error })
+    }
+    if (!stopped) timer = setTimeout(step, waitMs)
   }
   timer = setTimeout(step, everyMs)
   return () => {
@@ -45,13 +49,4 @@ async function tellMissing(
   const keys = await store.listMissingKeys()
   for (const key of keys) if (!before.has(key.keyId)) emit({ kind: 'key_missing', ...key })
   return new Set(keys.map(({ keyId }) => keyId))
-}
-
-async function attempt(emit: Emit, work: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable)) emit({ kind: 'bug', doing: 'maintaining the store', error })
-    return false
-  }
 }
