@@ -10,13 +10,17 @@
  *       line: ['reply to'],
  *     }),
  */
+
+import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { type AppLimits, defaultLimits } from '../limit.ts'
 import type { Issue } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
+import type { EmailType } from '../request/email-kinds.ts'
+import type { HostedLinkMode } from './hosted-link.ts'
 
-/** The parts of a setting that operators see, and who may change it. */
+/** The parts of a setting, of which operators see most, and who may change it. */
 type Parts<Value> = {
   /** In forms and in the audit. */
   readonly label: string
@@ -32,6 +36,9 @@ type Parts<Value> = {
   readonly option?: SettingOption
   /** Its line in `app show`. */
   readonly line?: readonly [name: string, describe?: (value: Value) => string]
+  readonly choices?: readonly string[]
+  /** The names that an object may have, in order. */
+  readonly keys?: readonly string[]
 }
 
 /** An option of commands. A list or map has `--remove-…` besides, and a switch `--no-…`. */
@@ -44,9 +51,9 @@ type SettingOption = {
   readonly undo: string
 }
 
-export const option = (group: string, flags: string, about: string, undo = ''): SettingOption => ({
-  ...{ group, flags, about, undo },
-})
+export const option = (group: string, flags: string, about: string, undo = ''): SettingOption => {
+  return { group, flags, about, undo }
+}
 
 /** `map`: texts by the names in `keys`. `authHooks`: settings of auth servers by theirs. */
 type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'authHooks'
@@ -56,9 +63,6 @@ export type Setting = Parts<never> & {
   readonly kind: Kind
   readonly isOptional: boolean
   readonly default?: unknown
-  readonly choices?: readonly string[]
-  /** The names that an object may have, in order. */
-  readonly keys?: readonly string[]
 }
 
 /** An object of settings. */
@@ -86,11 +90,7 @@ export type SettingValues<Table> = {
 
 const newSetting =
   <Value>(kind: Kind) =>
-  (parts: Parts<Value> & { readonly default?: Value }): Typed<Value, false> => ({
-    ...parts,
-    kind,
-    isOptional: false,
-  })
+  (parts: Parts<Value> & { readonly default?: Value }): Typed<Value, false> => ({ ...parts, kind, isOptional: false })
 
 const newOptional =
   <Value>(kind: Kind) =>
@@ -100,39 +100,13 @@ export const text = newSetting<string>('text')
 export const optionalText = newOptional<string>('text')
 export const toggle = newSetting<boolean>('switch')
 export const list = newSetting<readonly string[]>('list')
+export const linkMode = newSetting<HostedLinkMode>('choice')
+export const urlsOfTypes = newSetting<Readonly<Partial<Record<EmailType, string>>>>('map')
+export const authHooks = newOptional<AuthHookSettings>('authHooks')
 
-export const mapOf = <Key extends string>(
-  keys: readonly Key[],
-  parts: Parts<Readonly<Partial<Record<Key, string>>>>,
-) => ({
-  ...newSetting<Readonly<Partial<Record<Key, string>>>>('map')(parts),
-  default: {},
-  keys,
-})
+type LimitParts = Pick<Parts<number>, 'label' | 'line'> & Pick<SettingOption, 'flags' | 'about'>
 
-export const authHooksOf = <Value extends object>(keys: readonly (keyof Value & string)[], parts: Parts<Value>) => ({
-  ...newOptional<Value>('authHooks')(parts),
-  keys,
-})
-
-export const choice = <Choice extends string>(
-  choices: readonly Choice[],
-  parts: Parts<Choice> & { readonly default: Choice },
-): Typed<Choice, false> & { readonly choices: readonly Choice[] } => ({
-  ...newSetting<Choice>('choice')(parts),
-  choices,
-})
-
-export const limit = (
-  name: keyof AppLimits,
-  max: number,
-  {
-    option: [flags, about],
-    ...parts
-  }: Pick<Parts<number>, 'label' | 'line'> & {
-    readonly option: readonly [flags: string, about: string]
-  },
-): Typed<number, false> =>
+export const limit = (name: keyof AppLimits, max: number, { flags, about, ...parts }: LimitParts) =>
   newSetting<number>('whole')({
     ...parts,
     default: defaultLimits[name],

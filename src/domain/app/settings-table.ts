@@ -4,7 +4,6 @@
  * (`settings.ts`). Rules that need more than one value are in `check-settings.ts`.
  */
 
-import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
 import { authHookNames } from '../auth-hooks/auth-hooks.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { counted } from '../counts.ts'
@@ -12,9 +11,8 @@ import { emailTypes } from '../request/email-kinds.ts'
 import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { hostedLinkModes } from './hosted-link.ts'
 import {
-  authHooksOf,
+  authHooks,
   both,
-  choice,
   fitsBounces,
   isAddress,
   isContact,
@@ -22,13 +20,14 @@ import {
   isNoAddress,
   isText,
   limit,
+  linkMode,
   list,
-  mapOf,
   option,
   optionalText,
   rule,
   text,
   toggle,
+  urlsOfTypes,
 } from './setting.ts'
 
 /** In the order in which they are kept and answered. */
@@ -155,7 +154,8 @@ export const settingsTable = {
     ),
     line: ['older emails', (isOn) => (isOn ? 'superseded by newer ones' : 'sent as well')],
   }),
-  hostedLinks: choice(hostedLinkModes, {
+  hostedLinks: linkMode({
+    choices: hostedLinkModes,
     label: 'Hosted links',
     default: 'auto',
     check: rule(
@@ -166,7 +166,9 @@ export const settingsTable = {
     option: option('Links that may be sent', '--hosted-links <mode>', 'which emails link to a Postern page instead'),
     line: ['hosted links'],
   }),
-  linkDestinations: mapOf(emailTypes, {
+  linkDestinations: urlsOfTypes({
+    keys: emailTypes,
+    default: {},
     example: 'https://app.acme.test/auth/x',
     label: 'Destinations of hosted links',
     option: option(
@@ -200,9 +202,7 @@ export const settingsTable = {
     ),
     line: ['webhooks'],
   }),
-  authHooks: authHooksOf<AuthHookSettings>(authHookNames, {
-    label: 'Auth servers',
-  }),
+  authHooks: hooks({ keys: authHookNames, label: 'Auth servers' }),
   branding: {
     fields: {
       logoUrl: optionalText({
@@ -251,17 +251,20 @@ export const settingsTable = {
     fields: {
       keyPerMinute: limit('keyPerMinute', 6_000_000, {
         label: 'Requests per key per minute',
-        option: ['--key-per-minute <n>', 'requests per key per minute'],
+        flags: '--key-per-minute <n>',
+        about: 'requests per key per minute',
         line: ['limits', (n) => `${counted(n, 'request')} a minute per key`],
       }),
       recipientPerHour: limit('recipientPerHour', 1_000_000, {
         label: 'Emails per recipient per hour',
-        option: ['--recipient-per-hour <n>', 'emails per recipient per hour'],
+        flags: '--recipient-per-hour <n>',
+        about: 'emails per recipient per hour',
         line: ['', (n) => `${counted(n, 'email')} an hour per recipient`],
       }),
       daily: limit('daily', 1_000_000_000, {
         label: 'Emails a day (UTC)',
-        option: ['--daily <n>', 'emails per day in UTC'],
+        flags: '--daily <n>',
+        about: 'emails per day in UTC',
         line: ['', (n) => `${counted(n, 'email')} a day`],
       }),
     },
