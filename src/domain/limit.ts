@@ -71,15 +71,9 @@ export const defaultLimits: AppLimits = { keyPerMinute: 600, recipientPerHour: 1
 /** A mailbox's bucket holds this many recipients' limits: test suites use `a+1@`, `a+2@`. */
 export const mailboxFactor = 5
 
-export const keyLimit = (limits: AppLimits): Limit => ({
-  quota: limits.keyPerMinute,
-  windowUs: keyWindowS * 1e6,
-})
-export const recipientLimit = (limits: AppLimits): Limit => ({
-  quota: limits.recipientPerHour,
-  windowUs: recipientWindowS * 1e6,
-})
-export const mailboxLimit = (limits: AppLimits): Limit => ({
-  quota: limits.recipientPerHour * mailboxFactor,
-  windowUs: recipientWindowS * 1e6,
-})
+const perWindow = (quota: number, windowS: number): Limit => ({ quota, windowUs: windowS * 1e6 })
+
+export const keyLimit = (limits: AppLimits): Limit => perWindow(limits.keyPerMinute, keyWindowS)
+export const recipientLimit = (limits: AppLimits): Limit => perWindow(limits.recipientPerHour, recipientWindowS)
+export const mailboxLimit = (limits: AppLimits): Limit =>
+  perWindow(limits.recipientPerHour * mailboxFactor, recipientWindowS)
