@@ -44,18 +44,11 @@ function toEpochMs(parts: Record<string, string | undefined>): number | null {
   const zone = parts.zone ?? 'Z'
   const offsetHours = zone === 'Z' ? 0 : Number(zone.slice(1, 3))
   const offsetMinutes = zone === 'Z' ? 0 : Number(zone.slice(3).replace(':', '') || 0)
-  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 23 || offsetMinutes > 59) return null
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day) // Date.UTC reads years 0 to 99 as 19xx
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null // it was 30 February, or month 13
   const millisecond = Number((parts.f ?? '').slice(0, 3).padEnd(3, '0'))
   const offsetMs = (offsetHours * 60 + offsetMinutes) * 60_000 * (zone[0] === '-' ? -1 : 1)
   return date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond - offsetMs
-}
-
-const leap = (year: number) => (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
-
-function daysIn(year: number, month: number): number {
-  if (month === 2) return leap(year) ? 29 : 28
-  return [4, 6, 9, 11].includes(month) ? 30 : 31
 }
