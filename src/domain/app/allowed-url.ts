@@ -104,25 +104,21 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
     const message = 'a wildcard must be under a domain of your own, not a public suffix.'
     return refuse('wildcard_too_wide', message)
   }
-  return parsed(webEntry(url, { path: path === '/' && !prefix ? '' : path, wildcard, prefix }))
+  const kept = path === '/' && !prefix ? '' : path
+  return parsed({
+    text: `${url.protocol}//${star}${url.host}${kept}${prefixStar}`,
+    scheme: url.protocol.slice(0, -1),
+    authority: url.host,
+    wildcard,
+    path: kept === '' || kept === '/' ? null : kept,
+    prefix,
+  })
 }
 
 function checkPath(path: string, { prefix, normal }: { prefix: boolean; normal: string }): string | null {
   if (prefix && !path.endsWith('/')) return 'a prefix must end in /*, on a segment boundary.'
   if (normal === (path || '/') && !foldable.test(path)) return null
   return 'write the path plainly, without dot segments, double slashes, or encoded dots, slashes and percent signs.'
-}
-
-function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: boolean }): AllowedUrl {
-  const everyPath = parts.path === '' || (parts.path === '/' && parts.prefix)
-  return {
-    text: `${url.protocol}//${parts.wildcard ? '*.' : ''}${url.host}${parts.path}${parts.prefix ? '*' : ''}`,
-    scheme: url.protocol.slice(0, -1),
-    authority: url.host,
-    wildcard: parts.wildcard,
-    path: everyPath ? null : parts.path,
-    prefix: parts.prefix,
-  }
 }
 
 const withoutDefaultPort = (scheme: string, host: string): string =>
@@ -188,11 +184,9 @@ export type LinkDifference = {
 
 /** Spec 2.3 rule 3. Null where the link is allowed. */
 export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
-  const parts = entriesFor(link, policy).map((entry) => differingPart(entry, link))
+  const parts = compareEntries(link, policy).map((entry) => entry.differs)
   if (parts.includes(null)) return null
   const differs = nearest.find((part) => parts.includes(part)) ?? null
-  const local = isLocal(link)
-  if (local && policy.allowLocalhost) return null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
   const path = shortenSegments(link.path)
   const compared = `Compared ${origin} and the path ${path || '(none)'}:`
@@ -200,8 +194,8 @@ export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDiffer
     const flag = path === link.path ? `${flagFor(link)} ${quoteForShell(`${origin}${path}`)}` : flagFor(link)
     return { compared, why: 'the app allows this origin, but not this path.', flag, differs }
   }
-  const noLocal = { why: 'the app allows no links to localhost.', flag: '--allow-localhost' }
-  if (local) return { compared, ...noLocal, differs }
+  if (isLocal(link))
+    return { compared, why: 'the app allows no links to localhost.', flag: '--allow-localhost', differs }
   return {
     compared,
     differs,
@@ -223,9 +217,6 @@ const shortenSegments = (path: string): string =>
     .map((segment) => (segment.length > segmentMax ? '…' : segment))
     .join('/')
 
-const entriesFor = (link: AuthLink, policy: LinkPolicy): readonly AllowedUrl[] =>
-  link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
-
 /**
  * An entry of the allow-list, and the first part in which a link differs from it; null if the entry allows
  * it.
@@ -236,10 +227,13 @@ export type ComparedEntry = {
 }
 
 /** Each entry that could allow this kind of link. */
-export const compareEntries = (link: AuthLink, policy: LinkPolicy): ComparedEntry[] => [
-  ...entriesFor(link, policy).map((entry) => ({ entry: entry.text, differs: differingPart(entry, link) })),
-  ...(policy.allowLocalhost && isLocal(link) ? [{ entry: '--allow-localhost', differs: null }] : []),
-]
+export function compareEntries(link: AuthLink, policy: LinkPolicy): ComparedEntry[] {
+  const entries = link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
+  const compared = entries.map((entry) => ({ entry: entry.text, differs: differingPart(entry, link) }))
+  return policy.allowLocalhost && isLocal(link)
+    ? [...compared, { entry: '--allow-localhost', differs: null }]
+    : compared
+}
 
 const withoutPort = (authority: string | null): string => (authority ?? '').replace(/:\d+$/, '')
 
