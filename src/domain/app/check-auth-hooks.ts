@@ -16,58 +16,38 @@ type Links = LinkPolicy & { readonly schemes: ReadonlySet<string> }
 export function checkAuthHooks(authHooks: AuthHookSettings, links: Links): Issue[] {
   return Object.entries(authHooks).flatMap(([name, settings]) => {
     const system = findSystem(name)
-    if (system === null)
-      return [issue(`authHooks.${name}`, 'unknown_system', 'Postern takes no auth hooks of this system.')]
-    return checkSystem(system, settings, links)
+    if (system !== null) return checkSystem(system, settings, links)
+    return [
+      {
+        field: `authHooks.${name}`,
+        code: 'unknown_system',
+        message: 'Postern takes no auth hooks of this system.',
+      },
+    ]
   })
 }
 
-const issue = (field: string, code: string, message: string): Issue => ({ field, code, message })
-
-function checkSystem(system: AuthHook, settings: SystemSettings, links: Links): Issue[] {
-  const at = `authHooks.${system.name}`
-  const unused = Object.keys(settings)
-    .filter((name) => !system.takes.some((taken) => taken === name))
-    .map((name) => issue(`${at}.${name}`, 'not_used', `${system.title} has no such setting.`))
-  const { lifeSeconds = {}, organisationName, pages = {}, verifyUrl } = settings
-  const places = [
-    ...(verifyUrl === undefined ? [] : [[`${at}.verifyUrl`, verifyUrl] as const]),
-    ...Object.entries(pages).map(([kind, page]) => [`${at}.pages.${kind}`, page] as const),
-  ]
-  const misplaced = places.flatMap(([field, url]) => {
-    const fault = checkDestination(url, links)
-    return fault === null ? [] : [issue(field, 'destination_invalid', fault)]
-  })
-  const wrongLives = Object.entries(lifeSeconds)
-    .filter(([, life]) => !Number.isInteger(life) || life < lifeMin || life > lifeMax)
-    .map(([kind]) =>
-      issue(`${at}.lifeSeconds.${kind}`, 'malformed_life', `A whole number of seconds from ${lifeMin} to ${lifeMax}.`),
-    )
-  const named = organisationName ?? 'x'
-  const wrongName =
-    named.trim() === '' || named.length > 100 || isDeceptive(named) || named.includes('://')
-      ? [
-          issue(
-            `${at}.organisationName`,
-            'malformed_text',
-            `1 to 100 characters, not blank, without ${deceptive}, or "://".`,
-          ),
-        ]
-      : []
-  return [...unused, ...checkKinds(system, settings), ...misplaced, ...wrongLives, ...wrongName]
-}
-
-function checkKinds({ kinds, name, title }: AuthHook, { lifeSeconds = {}, pages = {} }: SystemSettings): Issue[] {
+function checkSystem({ kinds, name, takes, title }: AuthHook, settings: SystemSettings, links: Links): Issue[] {
+  const issues: Issue[] = []
+  const add = (setting: string, code: string, message: string) =>
+    issues.push({ field: `authHooks.${name}.${setting}`, code, message })
+  const { lifeSeconds = {}, organisationName = 'x', pages = {}, verifyUrl } = settings
+  for (const setting of Object.keys(settings))
+    if (!takes.some((taken) => taken === setting)) add(setting, 'not_used', `${title} has no such setting.`)
   const known = ['default', ...Object.keys(kinds)]
-  return Object.entries({ lifeSeconds, pages }).flatMap(([setting, values]) =>
-    Object.keys(values)
-      .filter((kind) => !known.includes(kind))
-      .map((kind) =>
-        issue(
-          `authHooks.${name}.${setting}.${kind}`,
-          'unknown_kind',
-          `${title} has no such message: ${known.join(', ')}.`,
-        ),
-      ),
-  )
+  for (const [setting, values] of Object.entries({ lifeSeconds, pages }))
+    for (const kind of Object.keys(values).filter((kind) => !known.includes(kind)))
+      add(`${setting}.${kind}`, 'unknown_kind', `${title} has no such message: ${known.join(', ')}.`)
+  const places = Object.entries(pages).map(([kind, page]) => [`pages.${kind}`, page] as const)
+  for (const [setting, url] of verifyUrl === undefined ? places : [['verifyUrl', verifyUrl] as const, ...places]) {
+    const fault = checkDestination(url, links)
+    if (fault !== null) add(setting, 'destination_invalid', fault)
+  }
+  for (const [kind, life] of Object.entries(lifeSeconds))
+    if (!Number.isInteger(life) || life < lifeMin || life > lifeMax)
+      add(`lifeSeconds.${kind}`, 'malformed_life', `A whole number of seconds from ${lifeMin} to ${lifeMax}.`)
+  const isBlankOrLong = organisationName.trim() === '' || organisationName.length > 100
+  if (isBlankOrLong || isDeceptive(organisationName) || organisationName.includes('://'))
+    add('organisationName', 'malformed_text', `1 to 100 characters, not blank, without ${deceptive}, or "://".`)
+  return issues
 }

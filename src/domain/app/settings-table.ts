@@ -202,7 +202,7 @@ export const settingsTable = {
     ),
     line: ['webhooks'],
   }),
-  authHooks: hooks({ keys: authHookNames, label: 'Auth servers' }),
+  authHooks: authHooks({ keys: authHookNames, label: 'Auth servers' }),
   branding: {
     fields: {
       logoUrl: optionalText({
