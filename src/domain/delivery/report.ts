@@ -54,7 +54,9 @@ export function judgeRecord(
 ): { readonly kind: 'stale' | 'already' } | { readonly kind: 'recorded'; readonly state: FinalState } {
   // Mail servers give up after five days; a later report is a mistake, or forged.
   if (nowMs - acceptedAt > reportDays * dayMs) return { kind: 'stale' }
-  return isReported(trail, kind, nowMs) ? { kind: 'already' } : { kind: 'recorded', state: stateAfter(state, kind) }
+  return isReported(trail, kind, nowMs)
+    ? { kind: 'already' }
+    : { kind: 'recorded', state: changes[kind][state] ?? state }
 }
 
 /** Whether the record of an email has this report already. */
@@ -64,20 +66,14 @@ const isReported = (trail: readonly RecordLine[], kind: ReportKind, nowMs: numbe
   return lines.length >= delayedReportsMax || lines.some(({ at }) => nowMs - at < hourMs)
 }
 
-/** The state of an email after a report. An email that did not leave keeps the state that says why. */
-function stateAfter(state: FinalState, kind: ReportKind): FinalState {
-  switch (kind) {
-    case 'bounced':
-      return state === 'delivered' ? 'bounced' : state
-    case 'complained':
-      return state === 'delivered' || state === 'bounced' ? 'complained' : state
-    case 'not_spam':
-      return state === 'complained' ? 'delivered' : state
-    // A server that took an email may still bounce it, and events come in any order.
-    case 'delayed':
-    case 'confirmed':
-      return state
-    default:
-      return kind satisfies never
-  }
+/**
+ * The states that a report changes. An email that did not leave keeps the state that says why. A server that
+ * took an email may still bounce it, and events come in any order.
+ */
+const changes: Readonly<Record<ReportKind, Readonly<Partial<Record<FinalState, FinalState>>>>> = {
+  bounced: { delivered: 'bounced' },
+  complained: { delivered: 'complained', bounced: 'complained' },
+  not_spam: { complained: 'delivered' },
+  delayed: {},
+  confirmed: {},
 }
