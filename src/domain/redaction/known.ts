@@ -64,7 +64,7 @@ export function findEmail(readings: Readings, line: string, email: EmailContent)
     ),
     ...names.flatMap((name) => findShortName(line, name)),
     ...tokens,
-    ...findLink(readings, line, { url: email.url, tokens }),
+    ...findLink(readings, line, email.url, tokens),
     ...(email.code === undefined ? [] : findCode(readings, email.code)),
     ...findEncoded(line, readings.lineCode, listValues(email, token)),
   ]
@@ -167,14 +167,11 @@ const readToken = (url: string): string => {
   return begin === null ? '' : (url.slice(begin.index + begin[0].length).split('#', 1)[0] ?? '')
 }
 
-type Link = {
-  readonly url: string
-  /** Where the whole token was found. */
-  readonly tokens: readonly Span[]
-}
-
-/** The words in which a line shares letters with the link, in a row. */
-function findLink(readings: Readings, line: string, { url, tokens }: Link): Span[] {
+/**
+ * The words in which a line shares letters with the link, in a row.
+ * @param tokens where the whole token was found
+ */
+function findLink(readings: Readings, line: string, url: string, tokens: readonly Span[]): Span[] {
   if (readings.plain.text.length < sharedMin) return []
   const parts = secretParts(url)
   return readings.forWords.flatMap((letters) => {

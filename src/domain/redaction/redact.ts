@@ -30,6 +30,9 @@ const textMax = 300
 /** Addresses of a report that are looked for. */
 const addressesMax = 20
 
+/** Runs of so many characters can be tokens. The token of an email that has ended is not known. */
+const opaqueMins = { reply: 20, other: 20, report: 12 } as const
+
 /** The status of a reply, which a short code could be a part of. */
 const statusShape = /^\d{3}(?:[ -](?:\d\.\d{1,3}\.\d{1,3}(?: |$))?|$)/
 
@@ -40,7 +43,8 @@ export function redact(text: string, source: Source): string {
   const said = line.slice(status.length)
   // The id by which a relay or provider knows an accepted email looks like a token, and operators need it.
   const isAcceptance = source.kind !== 'report' && status.startsWith('2')
-  const spans = [...findShapes(said, { source: source.kind, isAcceptance }), ...findKnown(said, status, source)]
+  const opaqueMin = isAcceptance ? Number.POSITIVE_INFINITY : opaqueMins[source.kind]
+  const spans = [...findShapes(said, opaqueMin), ...findKnown(said, status, source)]
   return `${status}${hideSpans(said, spans)}`.slice(0, textMax)
 }
 

@@ -6,17 +6,8 @@
 import { decodeText } from './letters.ts'
 import { findMatches, type Mark, type Span } from './spans.ts'
 
-type Options = {
-  readonly source: 'reply' | 'report' | 'other'
-  /** A 2xx: its id stays. */
-  readonly isAcceptance: boolean
-}
-
-/** Runs of so many characters can be tokens. The token of an email that has ended is not known. */
-const opaqueMin = { reply: 20, other: 20, report: 12 } as const
-
-export function findShapes(line: string, { source, isAcceptance }: Options): Span[] {
-  const min = isAcceptance ? Number.POSITIVE_INFINITY : opaqueMin[source]
+/** @param min runs of so many characters can be tokens */
+export function findShapes(line: string, min: number): Span[] {
   const spans = [...findSpacedAddresses(line)]
   let isLinkOpen = false
   for (const { 0: word, index } of line.matchAll(/\S+/g)) {
