@@ -4,7 +4,7 @@ import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
 import { isLoopback } from '../domain/client-network.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import type { Reader } from './reader.ts'
-import { findDefault, type SettingName } from './settings.ts'
+import { defaultOf, type SettingName } from './settings.ts'
 
 export type ListenersConfig = {
   readonly api: ListenAddress
@@ -44,7 +44,7 @@ export function readListeners(reader: Reader): ListenersConfig {
 
 function readAuthHooks(reader: Reader): Pick<ListenersConfig, 'authHooks' | 'authHooksUrl'> {
   const name = 'POSTERN_AUTH_HOOKS_LISTEN'
-  const address = reader.text(name) || (isForDev(reader) ? findDefault(name, 'dev') : '')
+  const address = reader.text(name) || (isForDev(reader) ? defaultOf(name, 'dev') : '')
   const authHooks = address === '' ? null : readAddress(reader, name, address)
   const given = reader.text('POSTERN_AUTH_HOOKS_URL').replace(/\/+$/, '')
   const url = URL.parse(given)

@@ -1,5 +1,5 @@
 /** How the parsers of the configuration read a variable and report a fault. */
-import { findDefault, type Mode, type NeededSetting, type SettingName, settings } from './settings.ts'
+import { defaultOf, type Mode, type NeededSetting, type SettingName, settings } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -17,7 +17,7 @@ export type Reader = {
 export const isSet = (env: Environment, name: string): boolean => (env[name]?.trim() ?? '') !== ''
 
 export function newReader(env: Environment, mode: Mode, faults: string[]): Reader {
-  const text = (name: SettingName): string => env[name]?.trim() || findDefault(name, mode)
+  const text = (name: SettingName): string => env[name]?.trim() || defaultOf(name, mode)
   return {
     mode,
     fault: (fault) => void faults.push(fault),

@@ -202,7 +202,7 @@ export type NeededSetting = {
 
 export const settingNames = Object.keys(settings).toSorted() as SettingName[]
 
-export function findDefault(name: SettingName, mode: Mode): string {
+export function defaultOf(name: SettingName, mode: Mode): string {
   const { default: value = '' }: Setting = settings[name]
   return typeof value === 'string' ? value : (value[mode] ?? '')
 }

@@ -120,7 +120,7 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
   const issues = [to, code, link].flatMap((part) => (part.ok ? [] : part.issues))
   if (!to.ok || !code.ok || !link.ok) return { issues }
   const { isOriginal, url } = link.value
-  const expiresAt = nowMs + findLife(hooked, kind.lifeSeconds) * 1000
+  const expiresAt = nowMs + lifeOf(hooked, kind.lifeSeconds) * 1000
   const { locale } = message
   const common = { to: to.value, type, url, expiresAt, ...(locale !== undefined && { locale }) }
   if (emailKinds[type].hasNames) return { email: { ...common, ...readNames(hooked, policy.name) }, isOriginal }
@@ -141,7 +141,7 @@ function readCode({ code, original, token }: AuthHookMessage, isAllowed: boolean
 }
 
 /** In seconds. A life in the message is exact; a setting of the app replaces the system's usual one. */
-function findLife({ message, settings }: HookedMessage, usual: number | null): number {
+function lifeOf({ message, settings }: HookedMessage, usual: number | null): number {
   const { lifeSeconds = {} } = settings
   const own = Object.hasOwn(lifeSeconds, message.kind) ? lifeSeconds[message.kind] : undefined
   return message.lifeSeconds ?? own ?? lifeSeconds.default ?? usual ?? 0

@@ -1,7 +1,7 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 
 import { heldDays, retryForHours } from '../domain/bounds.ts'
-import { type FailureCause, findCause } from '../domain/delivery/failure-cause.ts'
+import { causeOf, type FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import type { ReportKind } from '../domain/delivery/report.ts'
@@ -181,7 +181,7 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
   const text = last?.reply?.text ?? 'no reply'
   switch (reason) {
     case 'refused_by_relay': {
-      const cause = last?.reply === undefined ? causes.unknown : causes[findCause(last.reply)]
+      const cause = last?.reply === undefined ? causes.unknown : causes[causeOf(last.reply)]
       return `the relay ${last?.relay ?? ''} refused it: ${cause} (${withAdvice(text)}).`
     }
     case 'retries_exhausted':

@@ -12,7 +12,7 @@
  *     }),
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
-import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
+import { causeOf, failureCauses } from '../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { reportKinds } from '../domain/delivery/report.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
@@ -90,8 +90,8 @@ const endReasons: Readonly<Record<(typeof endStates)[number], readonly string[]>
 /** Empty where no relay was used. */
 const relayOf = (outcome: DeliveryOutcome): string => ('relay' in outcome ? (outcome.relay ?? '') : '')
 
-const causeOf = (outcome: DeliveryOutcome): string =>
-  outcome.kind === 'deferred' || outcome.kind === 'failed' ? findCause(outcome.reply) : ''
+const causeOfOutcome = (outcome: DeliveryOutcome): string =>
+  outcome.kind === 'deferred' || outcome.kind === 'failed' ? causeOf(outcome.reply) : ''
 
 /** Without a relay nothing is delivered; at a relay nothing expires or is cancelled. */
 const attemptSeries = (relay: string) =>
@@ -148,7 +148,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     relaySeries: attemptSeries,
     on: {
       attempt_recorded: ({ outcome }, count) =>
-        count({ outcome: outcome.kind, relay: relayOf(outcome), cause: causeOf(outcome) }),
+        count({ outcome: outcome.kind, relay: relayOf(outcome), cause: causeOfOutcome(outcome) }),
     },
   }),
   postern_attempt_duration_seconds: metric({

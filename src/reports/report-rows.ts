@@ -1,5 +1,5 @@
 /** The fields of RFC 3464 about one recipient, and the reply that a report quotes. */
-import { type FailureCause, findCause, type Said } from '../domain/delivery/failure-cause.ts'
+import { causeOf, type FailureCause, type Said } from '../domain/delivery/failure-cause.ts'
 import type { Reply } from '../domain/delivery/reply.ts'
 import { redact } from '../domain/redaction/redact.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
@@ -56,7 +56,7 @@ export function judgeReply(text: string, { status, addresses }: Judging): Pick<R
   const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
   return {
     reply: { ...said, text: redact(text, { kind: 'report', addresses }) },
-    cause: findCause(said, status),
+    cause: causeOf(said, status),
     permanent: classes.includes('5') && !classes.includes('4'),
   }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
-import { findLanguage, languageTags } from '../../src/templates/locales/locales.ts'
+import { languageOf, languageTags } from '../../src/templates/locales/locales.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { lacking } from '../support/installed.ts'
@@ -84,7 +84,7 @@ test('no email overflows, is cut off, is hard to read or runs the wrong way', { 
   assert.ok(browser)
   const page = await browser.newPage()
   for (const [l, tag] of languageTags.entries()) {
-    const { direction } = findLanguage(tag).strings
+    const { direction } = languageOf(tag).strings
     for (const [n, type] of emailTypes.entries()) {
       // Each type with another name; all names and types meet over the languages.
       const app = sampleNames[(n + l) % sampleNames.length] ?? ''
@@ -119,7 +119,7 @@ test('no hosted page overflows, is cut off, is hard to read or runs the wrong wa
   assert.ok(browser)
   const page = await browser.newPage()
   for (const [l, tag] of languageTags.entries()) {
-    const { direction } = findLanguage(tag).strings
+    const { direction } = languageOf(tag).strings
     for (const [n, html] of renderPages(tag, longName).entries())
       await assertFaultless(page, html, { direction, what: `${tag}, page ${n}` })
     const short = renderPages(tag, sampleNames[l % sampleNames.length] ?? '')
@@ -161,7 +161,7 @@ test('an email keeps its direction, and the place of its stops, inside a mail cl
   for (const tag of languageTags)
     for (const type of emailTypes)
       for (const around of ['ltr', 'rtl']) {
-        const { direction } = findLanguage(tag).strings
+        const { direction } = languageOf(tag).strings
         const { html } = renderSample(tag, type, { app: 'Acme' })
         await page.setContent(embed(html, around))
         const [start, end] = direction === 'rtl' ? ['right', 'left'] : ['left', 'right']

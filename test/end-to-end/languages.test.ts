@@ -11,7 +11,7 @@ import { composeMessage } from '../../src/delivery/message/compose-message.ts'
 import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { languageTags, readLanguageFile } from '../../src/templates/locales/language-files.ts'
-import { findLanguage } from '../../src/templates/locales/locales.ts'
+import { languageOf } from '../../src/templates/locales/locales.ts'
 import { serveEnvironment } from '../support/cli.ts'
 import { linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
 import { validBody } from '../support/service.ts'
@@ -24,7 +24,7 @@ const post = (body: Record<string, unknown>) =>
   })
 let serial = 0
 
-const heading = (tag: string) => findLanguage(tag).strings.words('magic_link', 'Acme', 'none').heading
+const heading = (tag: string) => languageOf(tag).strings.words('magic_link', 'Acme', 'none').heading
 
 test('an email, its headers and its page are in the language that the request asks for', async () => {
   for (const [locale, tag] of [

@@ -5,7 +5,7 @@ import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { CodePlace } from '../../src/domain/request/email-content.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { type Rendered, renderEmail } from '../../src/templates/emails/render-email.ts'
-import { findLanguage } from '../../src/templates/locales/locales.ts'
+import { languageOf } from '../../src/templates/locales/locales.ts'
 import { expiredPage, openPage, unavailablePage, unknownPage } from '../../src/templates/pages/hosted-page.ts'
 
 export const longName = 'Donaudampfschifffahrtsgesellschaft'
@@ -47,7 +47,7 @@ export const renderSample = (
 
 /** The pages for a link to a mobile app and for one to a website, and those for links that do not open. */
 export function renderPages(locale: string, name: string): string[] {
-  const language = findLanguage(locale)
+  const language = languageOf(locale)
   const app = newApp(name)
   const open = (type: EmailType, url: string, destinationName: string) => {
     const destination = parseAuthLink(url, new Set(['acme']))

@@ -2,7 +2,7 @@
  * Writes outcomes to the store. An outcome that cannot be written is kept and written again later:
  * nothing new may be sent while one is kept.
  */
-import { findCause } from '../../domain/delivery/failure-cause.ts'
+import { causeOf } from '../../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Reply } from '../../domain/delivery/reply.ts'
 import { classifyDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
@@ -89,7 +89,7 @@ export class OutcomeWriter {
   async #follow({ app, claim }: Attempt, outcome: Failed): Promise<void> {
     const until = refusesMailbox(outcome) ? await this.#strike(claim, outcome.reply) : null
     if (app.settings.webhookUrl === undefined) return
-    const cause = outcome.reason === 'refused_by_relay' ? findCause(outcome.reply) : outcome.reason
+    const cause = outcome.reason === 'refused_by_relay' ? causeOf(outcome.reply) : outcome.reason
     const suppressed = until === null ? {} : { suppressedUntil: new Date(until).toISOString() }
     await this.#deps.onFailed(claim, { cause, ...suppressed })
   }

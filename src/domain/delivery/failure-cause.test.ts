@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type FailureCause, findCause } from './failure-cause.ts'
+import { causeOf, type FailureCause } from './failure-cause.ts'
 import { noReply } from './reply.ts'
 import { parseReply } from './smtp-reply.ts'
 
-const causesOf = (...codes: string[]) => codes.map((code) => findCause(parseReply(`550 ${code} x`)))
+const causesOf = (...codes: string[]) => codes.map((code) => causeOf(parseReply(`550 ${code} x`)))
 
 test('the cause of a refusal comes from its enhanced code', () => {
   assert.deepEqual(
@@ -19,8 +19,8 @@ test('the cause of a refusal comes from its enhanced code', () => {
     causesOf('5.1.0', '5.1.7', '5.1.8', '5.1.11', '5.2.3', '2.1.1', '5.2.11', '5.3.4'),
     Array(8).fill('unknown'),
   )
-  assert.equal(findCause(noReply('no answer, host unknown')), 'unknown')
-  assert.equal(findCause(parseReply('550 no 5.1.1')), 'unknown')
+  assert.equal(causeOf(noReply('no answer, host unknown')), 'unknown')
+  assert.equal(causeOf(parseReply('550 no 5.1.1')), 'unknown')
 })
 
 test('words name the cause where no code does, or one that says nothing; they correct a code for gone', () => {
@@ -51,27 +51,27 @@ test('words name the cause where no code does, or one that says nothing; they co
     ['550 5.1.1 Amazon SES has suppressed sending to this address', 'relay_suppressed'],
     ['The address is on the suppression list', 'relay_suppressed'],
   ]
-  for (const [reply, cause] of replies) assert.equal(findCause(parseReply(reply)), cause, reply)
+  for (const [reply, cause] of replies) assert.equal(causeOf(parseReply(reply)), cause, reply)
 })
 
 test('the code that a server said counts more than the field Status, unless it is vague', () => {
-  const cause = (reply: string, status: string) => findCause(parseReply(reply), status)
+  const cause = (reply: string, status: string) => causeOf(parseReply(reply), status)
   assert.equal(cause('550 5.1.1 x', '5.0.0'), 'no_mailbox')
   assert.equal(cause('550 5.7.1 x', '5.1.1'), 'policy')
   assert.equal(cause('550 5.0.0 x', '5.1.1'), 'no_mailbox')
   assert.equal(cause('550 x', '5.2.2'), 'mailbox_full')
   assert.equal(cause('550 5.7.0 x', '5.0.0'), 'policy')
   assert.equal(cause('550 5.2.0 x', '5.7.0'), 'unknown')
-  assert.equal(findCause(noReply('user unknown'), '5.0.0'), 'no_mailbox')
-  assert.equal(findCause(noReply('user unknown'), null), 'unknown')
+  assert.equal(causeOf(noReply('user unknown'), '5.0.0'), 'no_mailbox')
+  assert.equal(causeOf(noReply('user unknown'), null), 'unknown')
 })
 
 test('the name in an address is no word of the server', () => {
   const text = '550 5.1.1 <spam@example.com>: user unknown'
-  assert.equal(findCause({ code: 550, enhanced: '5.1.1', text }), 'no_mailbox')
+  assert.equal(causeOf({ code: 550, enhanced: '5.1.1', text }), 'no_mailbox')
 })
 
 test('words are looked for in the beginning of a text', () => {
   const text = `550 ${'x'.repeat(1000)} user unknown`
-  assert.equal(findCause({ code: 550, enhanced: null, text }), 'unknown')
+  assert.equal(causeOf({ code: 550, enhanced: null, text }), 'unknown')
 })

@@ -63,7 +63,7 @@ const isVague = (code: string | null): boolean => code === null || code.endsWith
  * @param status the Status field of a report. A code in the server's words counts more, unless it is vague:
  * many relays write 5.0.0 above a quoted 5.1.1.
  */
-export function findCause({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
+export function causeOf({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
   const codes = [enhanced, status].filter((each) => each !== null)
   const words = withoutAddresses(text.slice(0, textMax).toLowerCase())
   if (ownList.test(words)) return 'relay_suppressed'

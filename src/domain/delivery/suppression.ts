@@ -5,7 +5,7 @@
  */
 import { dayMs, hourMs } from '../duration.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
-import { findCause } from './failure-cause.ts'
+import { causeOf } from './failure-cause.ts'
 import type { DeliveryOutcome } from './outcome.ts'
 import type { Bounce, ReportFinding } from './report.ts'
 import { type SuppressionReason, suppressionReasons } from './states.ts'
@@ -39,7 +39,7 @@ export const refusesMailbox = (outcome: DeliveryOutcome): outcome is Refused =>
   outcome.reason === 'refused_by_relay' &&
   outcome.reply.enhanced !== null &&
   !outcome.reply.enhanced.endsWith('.0') &&
-  findCause(outcome.reply) === 'no_mailbox'
+  causeOf(outcome.reply) === 'no_mailbox'
 
 type Refused = Extract<DeliveryOutcome, { readonly kind: 'failed' }>
 

@@ -48,7 +48,7 @@ export function refuseReserved(
       .filter((name) => isChanged(before, after, name))
       .map((field) => reserved(field, `Only an admin of the whole service may change ${field}.`)),
     ...checkSchemes(before, after),
-    ...checkHosts(findOwnHosts(context), before, after),
+    ...checkHosts(ownHostsOf(context), before, after),
   ]
   return issues.length === 0 ? null : fail('not_permitted', issues[0]?.message ?? '', issues)
 }
@@ -81,7 +81,7 @@ function checkSchemes(before: AppSettings, after: AppSettings): Issue[] {
 }
 
 /** Hosts, with their ports, at which this service answers people and auth servers. */
-const findOwnHosts = ({ consoleUrl, authHooksUrl, links }: Pick<Context, 'consoleUrl' | 'authHooksUrl' | 'links'>) =>
+const ownHostsOf = ({ consoleUrl, authHooksUrl, links }: Pick<Context, 'consoleUrl' | 'authHooksUrl' | 'links'>) =>
   [consoleUrl, authHooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host]))
 
 function checkHosts(ownHosts: readonly string[], before: AppSettings, after: AppSettings): Issue[] {

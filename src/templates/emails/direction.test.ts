@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { renderPages, renderSample, sampleNames } from '../../../test/support/language-samples.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { languageTags } from '../locales/language-files.ts'
-import { findLanguage } from '../locales/locales.ts'
+import { languageOf } from '../locales/locales.ts'
 
 const samples = languageTags.flatMap((tag) =>
   emailTypes.flatMap((type) =>
@@ -44,7 +44,7 @@ test('isolates are balanced in every line of both parts, and in a subject there 
 
 test('a name whose direction differs from the text is isolated, and so is each typed name', () => {
   for (const { what, tag, app, html, text } of samples) {
-    const isRight = findLanguage(tag).strings.direction === 'rtl'
+    const isRight = languageOf(tag).strings.direction === 'rtl'
     const signature = text.slice(0, text.indexOf('\n--'))
     for (const part of [signature, html.slice(html.indexOf('<h1'), html.indexOf('</table>'))]) {
       const bare = part.replaceAll(/\u2068[^\u2069]*\u2069/g, '')
@@ -56,7 +56,7 @@ test('a name whose direction differs from the text is isolated, and so is each t
 
 test('names, contacts and addresses outside sentences are isolated, in emails and on pages', () => {
   const app = 'Acme Inc. (EU)!'
-  for (const tag of languageTags.filter((other) => findLanguage(other).strings.direction === 'rtl')) {
+  for (const tag of languageTags.filter((other) => languageOf(other).strings.direction === 'rtl')) {
     const { html } = renderSample(tag, 'magic_link', { app })
     for (const page of [html, ...renderPages(tag, app)]) {
       const bare = page
@@ -73,7 +73,7 @@ test('names, contacts and addresses outside sentences are isolated, in emails an
 
 test('an email that is read from right to left begins each line of its text with a letter of its own', () => {
   for (const { what, tag, app, subject, text } of samples) {
-    if (findLanguage(tag).strings.direction === 'ltr') continue
+    if (languageOf(tag).strings.direction === 'ltr') continue
     const own = new RegExp(`^\\p{Script=${new Intl.Locale(tag).maximize().script}}`, 'u')
     assert.match(subject, own, what)
     const lines = text.split('\n').filter((line) => line !== '')

@@ -8,7 +8,7 @@ import { type CodePlace, codePlace, type EmailContent } from '../../domain/reque
 import type { EmailType } from '../../domain/request/email-kinds.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
 import type { LinkTexts } from '../letter.ts'
-import { findLanguage } from '../locales/locales.ts'
+import { languageOf } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'
 import { writeLetter } from './write-letter.ts'
 
@@ -33,7 +33,7 @@ export const renderEmail = (input: TemplateInput): Rendered =>
   renderWith(makeLinkTexts(input), { ...input, code: codePlace(input.content) })
 
 export function makeLinkTexts({ app, content, expiresAt, lifeLeftMs }: Omit<TemplateInput, 'type'>): LinkTexts {
-  const { strings } = findLanguage(content.locale ?? app.locale)
+  const { strings } = languageOf(content.locale ?? app.locale)
   const { code = '' } = content
   const [codeHead, codeTail] = splitCode(code)
   return {
@@ -54,7 +54,7 @@ export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
 /** Renders with texts that are given, or with marks in their places. */
 export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
   const { app, content, type, code } = input
-  const { strings, language } = findLanguage(content.locale ?? app.locale)
+  const { strings, language } = languageOf(content.locale ?? app.locale)
   const letter = writeLetter(strings, { type, app: app.name, content, code, expiry: texts })
   const frame = { letter, strings, app, language, texts }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame), language }

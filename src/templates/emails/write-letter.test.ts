@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLanguage } from '../locales/locales.ts'
+import { languageOf } from '../locales/locales.ts'
 import { writeLetter } from './write-letter.ts'
 
 test('to agree to a change of address is private, also without a code', () => {
-  const { strings } = findLanguage('en')
+  const { strings } = languageOf('en')
   const letter = (purpose?: 'address_change') =>
     writeLetter(strings, {
       type: 'email_verification',

@@ -5,7 +5,7 @@
  */
 import { LruMap } from '../../domain/lru-map.ts'
 import { languageTags, readLanguageFile } from './language-files.ts'
-import { findLanguage } from './locales.ts'
+import { languageOf } from './locales.ts'
 
 /** Characters of what is asked for. */
 export const askedMax = 500
@@ -17,7 +17,7 @@ const chosen = new LruMap<string, { readonly tag: string | null }>(1000)
 /** Reads what is otherwise read by the first email: later, a process may lack the descriptors for it. */
 export function loadLanguages(): void {
   table ??= newTable()
-  for (const tag of languageTags) findLanguage(tag)
+  for (const tag of languageTags) languageOf(tag)
 }
 
 /** The tag of one of our languages; null if none fits, or if the text asks for nothing that can be read. */

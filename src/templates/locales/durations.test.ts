@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { languageTags, readLanguageFile } from './language-files.ts'
-import { findLanguage } from './locales.ts'
+import { languageOf } from './locales.ts'
 
 const range = (least: number, most: number) => Array.from({ length: most - least + 1 }, (_, n) => n + least)
 
@@ -32,7 +32,7 @@ test('a duration of any length is in its language, in every plural category that
       for (const count of counts) {
         const words = expires.includes('{in}') ? fromNow.format(count, unit) : lengths.format(count)
         const said = Object.entries(language.wording ?? {}).reduce((all, [from, to]) => all.replaceAll(from, to), words)
-        assert.equal(findLanguage(tag).strings.duration(count * ms), said, `${tag}: ${count} ${unit}`)
+        assert.equal(languageOf(tag).strings.duration(count * ms), said, `${tag}: ${count} ${unit}`)
         reached.add(plurals.select(count))
       }
     }
@@ -41,9 +41,9 @@ test('a duration of any length is in its language, in every plural category that
 })
 
 test('no duration is English in another language, and every time says its zone', () => {
-  const english = findLanguage('en').strings
+  const english = languageOf('en').strings
   for (const tag of languageTags) {
-    const { strings } = findLanguage(tag)
+    const { strings } = languageOf(tag)
     assert.match(strings.dateTime(0), /UTC/, tag)
     for (const ms of [0, 60_000, 900_000, 7_200_000, 172_800_000])
       if (!tag.startsWith('en')) assert.notEqual(strings.duration(ms), english.duration(ms), tag)

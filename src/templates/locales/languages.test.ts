@@ -6,7 +6,7 @@ import { codePlaces, purposes } from '../../domain/request/email-content.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { writeLetter } from '../emails/write-letter.ts'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
-import { findLanguage } from './locales.ts'
+import { languageOf } from './locales.ts'
 import { makeStrings } from './strings.ts'
 
 type Texts = ReadonlyMap<string, string>
@@ -150,7 +150,7 @@ function newMarkedFile(): LanguageFile {
 
 test('the text part speaks of no button', () => {
   for (const [tag] of files) {
-    const { strings } = findLanguage(tag)
+    const { strings } = languageOf(tag)
     for (const kind of ['magic_link', 'email_verification', 'password_reset', 'address_change'] as const)
       for (const place of ['none', 'beside'] as const) {
         const { paragraphs, plainParagraphs } = strings.words(kind, 'Acme', place)

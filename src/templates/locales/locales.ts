@@ -29,10 +29,10 @@ export function readBy(tag: string): readonly string[] {
 }
 
 /** English if the tag is none of ours. */
-export function findLanguage(tag: string): Language {
+export function languageOf(tag: string): Language {
   const known = languages.get(tag)
   if (known !== undefined) return known
-  if (tag !== english && !languageTags.includes(tag)) return findLanguage(english)
+  if (tag !== english && !languageTags.includes(tag)) return languageOf(english)
   const language = { language: tag, strings: makeStrings(tag, readLanguageFile(tag)) }
   languages.set(tag, language)
   return language

@@ -17,7 +17,7 @@ import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { chooseLanguage, loadLanguages } from '../../templates/locales/choose-language.ts'
-import { findLanguage, type Language } from '../../templates/locales/locales.ts'
+import { type Language, languageOf } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
   type HostedPage,
@@ -153,13 +153,13 @@ const noApp = '' as AppId
 
 /** Where no app is known, and with it no email: the language of the browser. */
 const readerLanguage = ({ headers }: FastifyRequest): Language =>
-  findLanguage(chooseLanguage(headers['accept-language'] ?? '') ?? 'en')
+  languageOf(chooseLanguage(headers['accept-language'] ?? '') ?? 'en')
 
 function show({ request, reply }: Exchange, opened: Opened, emit: Emit): FastifyReply {
   emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
   if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(readerLanguage(request)))
   const { settings } = opened.app
-  const language = findLanguage(opened.locale)
+  const language = languageOf(opened.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
   const { destination, purpose, type } = opened
   const destinationName = nameDestination(destination)

@@ -1,6 +1,6 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
 import { formatCount } from '../../../../domain/counts.ts'
-import { findCause } from '../../../../domain/delivery/failure-cause.ts'
+import { causeOf } from '../../../../domain/delivery/failure-cause.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -84,7 +84,7 @@ function isUnknownMailbox({ state, reason, trail }: Pick<Detail, 'state' | 'reas
   if (state === 'bounced') return reason === 'no_mailbox'
   if (state !== 'failed' || reason !== 'refused_by_relay') return false
   const { code = null, enhanced = null, reply = '' } = trail.findLast(({ source }) => source === undefined) ?? {}
-  return findCause({ code, enhanced, text: reply }) === 'no_mailbox'
+  return causeOf({ code, enhanced, text: reply }) === 'no_mailbox'
 }
 
 /** The reply of the relay names the email there. */
