@@ -67,7 +67,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'type store',
   ],
   'web/operators/console': [
-    'web/operators/email-type-names.ts',
+    'web/operators/email-types.ts',
     'web/operators/guard.ts',
     'type web/operators',
     'management/list-all.ts',
@@ -75,7 +75,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'management/service',
     'services',
   ],
-  'web/operators/console/inbox': ['web/operators/console', 'delivery/relay/capture-relay.ts'],
+  'web/operators/console/dev-inbox': ['web/operators/console', 'delivery/relay/capture-relay.ts'],
   management: [
     'intake',
     'dns',
@@ -84,7 +84,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'templates',
     'type observe',
     'store/store.ts',
-    'store/operators/list-pages.ts',
+    'store/scripts/list-pages.ts',
     'type store',
   ],
   'management/service/check-relay.ts': ['delivery/relay'],
@@ -157,7 +157,7 @@ test('src/services alone names mail services', () => {
   const exceptions: Readonly<Record<string, RegExp>> = {
     'src/domain/app/allowed-url.ts': /'microsoft'/, // begins the URLs of programs
     'src/domain/redaction/capitals.ts': /[A-Z]{3,}/g, // words in the replies of any server
-    'src/store/operators/people.ts': /'ses'/, // begins the ids of sessions
+    'src/store/scripts/people.ts': /'ses'/, // begins the ids of sessions
     'src/management/people/people-resources.ts': /'ses'/,
   }
   const names = services

@@ -1,7 +1,7 @@
 /** Runs methods of the writer on a stuffed database, each case in a transaction that is rolled back. */
 import { keysMax, scanMax, stepMax, waitingWebhooksMax } from '../../src/domain/bounds.ts'
 import { makeKeyedHash } from '../../src/store/crypto/key-ring.ts'
-import type { changes, notes } from '../../src/store/operators/scripts.ts'
+import type { changes, notes } from '../../src/store/scripts/scripts.ts'
 import type { Methods } from '../../src/store/shared/methods.ts'
 import { Buckets } from '../../src/store/sqlite/queue/buckets.ts'
 import type { claimDue } from '../../src/store/sqlite/queue/claim.ts'

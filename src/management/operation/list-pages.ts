@@ -5,7 +5,7 @@
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import type { ListPage } from '../../store/operator-store.ts'
-import { cutPage } from '../../store/operators/list-pages.ts'
+import { cutPage } from '../../store/scripts/list-pages.ts'
 import type { Management } from '../context.ts'
 import { done, fail, type Result } from './result.ts'
 

@@ -8,7 +8,7 @@
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash, type OpenedSecrets } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
-import { withoutOwn } from '../operators/missing-keys.ts'
+import { withoutOwn } from '../scripts/missing-keys.ts'
 import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'

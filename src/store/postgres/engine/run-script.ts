@@ -1,10 +1,10 @@
 /** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
 
-import { activityChanges, activityNotes } from '../../operators/activity.ts'
-import { reportChanges } from '../../operators/reports.ts'
-import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
-import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
-import { webhookDeliveries } from '../../operators/webhooks.ts'
+import { activityChanges, activityNotes } from '../../scripts/activity.ts'
+import { reportChanges } from '../../scripts/reports.ts'
+import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../scripts/script.ts'
+import { bindScript, changes, notes, reads, snapshotReads } from '../../scripts/scripts.ts'
+import { webhookDeliveries } from '../../scripts/webhooks.ts'
 import { type Methods, toMethods } from '../../shared/methods.ts'
 import type { Query } from './connection.ts'
 import { findSecret, type PostgresContext } from './context.ts'

@@ -1,5 +1,5 @@
 /** Runs the scripts of `operators/` on a connection. */
-import { type Dialect, runScript, type Script, type ScriptContext } from '../../operators/script.ts'
+import { type Dialect, runScript, type Script, type ScriptContext } from '../../scripts/script.ts'
 import type { Connection } from './connection.ts'
 
 /** A write transaction, or a connection for reading. */

@@ -3,7 +3,7 @@
 import { stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { hasNoRecords } from '../../operators/retention.ts'
+import { hasNoRecords } from '../../scripts/retention.ts'
 import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'

@@ -2,9 +2,9 @@
  * The functions of the writer thread, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
-import { appChanges } from '../../operators/apps.ts'
-import { keyChanges } from '../../operators/keys.ts'
-import { bindScript, changes, notes } from '../../operators/scripts.ts'
+import { appChanges } from '../../scripts/apps.ts'
+import { keyChanges } from '../../scripts/keys.ts'
+import { bindScript, changes, notes } from '../../scripts/scripts.ts'
 import { callFunction } from '../../shared/methods.ts'
 import { runOn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail } from '../queue/cancel-app-mail.ts'

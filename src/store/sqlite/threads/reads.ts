@@ -2,7 +2,7 @@
  * The reads of `operators/`, on read-only connections. In WAL mode readers neither wait for the writer nor
  * delay it.
  */
-import { bindScript, reads, snapshotReads } from '../../operators/scripts.ts'
+import { bindScript, reads, snapshotReads } from '../../scripts/scripts.ts'
 import { runOn, type ScriptTarget } from '../engine/run-script.ts'
 import type { Call } from './calls.ts'
 

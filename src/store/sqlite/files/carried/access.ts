@@ -4,7 +4,7 @@
  * has ended; and so are the keys of auth servers, because the settings for them are.
  */
 import { isAtLeast, type Role } from '../../../../domain/operator/management-token.ts'
-import { works } from '../../../operators/keys.ts'
+import { works } from '../../../scripts/keys.ts'
 import {
   type Carried,
   type Databases,

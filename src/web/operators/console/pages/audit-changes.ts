@@ -4,7 +4,7 @@ import { formatCount } from '../../../../domain/counts.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { languageTags, nameLanguage } from '../../../../templates/locales/locales.ts'
-import { nameEmailType } from '../../email-type-names.ts'
+import { nameEmailType } from '../../email-types.ts'
 import { shorten, time } from '../parts.ts'
 import type { Slugs } from './app-names.ts'
 

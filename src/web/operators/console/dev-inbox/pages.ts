@@ -2,7 +2,7 @@
 import { type CapturedEmail, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameLanguage } from '../../../../templates/locales/locales.ts'
-import { nameEmailType } from '../../email-type-names.ts'
+import { nameEmailType } from '../../email-types.ts'
 import { newForm } from '../form.ts'
 import { age, button, confirmation, copied, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
 import { nameRefusal } from '../refusal-titles.ts'

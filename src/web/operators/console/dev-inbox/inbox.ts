@@ -5,7 +5,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import type { CapturedEmail, CaptureRelay } from '../../../../delivery/relay/capture-relay.ts'
-import { emailTypeNames } from '../../email-type-names.ts'
+import { emailTypeNames } from '../../email-types.ts'
 import { sendFrame, sendRaw } from '../respond.ts'
 import { addPage, type PageAnswer, type PageDeps, PageFailed, type Visit } from '../visit.ts'
 import { addInboxApi, answerGone, goneMessage } from './api.ts'
