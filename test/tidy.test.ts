@@ -155,7 +155,7 @@ test('the files and folders of a folder do not import each other in a circle', (
 
 test('src/services alone names mail services', () => {
   const exceptions: Readonly<Record<string, RegExp>> = {
-    'src/domain/app/allowed-url.ts': /'microsoft'/, // begins the URLs of programs
+    'src/domain/app/allowed-entry.ts': /'microsoft'/, // begins the URLs of programs
     'src/domain/redaction/capitals.ts': /[A-Z]{3,}/g, // words in the replies of any server
     'src/store/scripts/people.ts': /'ses'/, // begins the ids of sessions
     'src/management/people/people-resources.ts': /'ses'/,

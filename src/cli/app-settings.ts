@@ -1,6 +1,6 @@
 /** The settings of an app as options of `app create` and `app update`, and the settings after a change. */
 import { type Command, Option } from 'commander'
-import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
+import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-entry.ts'
 import type { Setting } from '../domain/app/setting.ts'
 import { type AppSettings, readSetting, settingsByPath } from '../domain/app/settings.ts'
 import type { AppResource } from '../management/resources.ts'

@@ -1,7 +1,7 @@
 /** `postern apply`: creates and changes apps to match a file, with a plan shown first. */
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
+import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-entry.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { type CommandSpec, option } from './command.ts'

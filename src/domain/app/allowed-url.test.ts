@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Parsed } from '../parsed.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
-import { type AllowedUrl, checkLinkAllowed, compareEntries, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-entry.ts'
+import { checkLinkAllowed, compareEntries } from './allowed-url.ts'
 
 const must = <T>(result: Parsed<T>): T => {
   assert.ok(result.ok, JSON.stringify(result))

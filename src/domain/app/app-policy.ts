@@ -2,7 +2,7 @@
 import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
 import { valuesOf } from '../parsed.ts'
 import type { EmailAddress } from '../request/email-address.ts'
-import { parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { parseAllowedUrl, parseAppScheme } from './allowed-entry.ts'
 import type { App } from './app.ts'
 import type { HostedLinkPolicy } from './hosted-link.ts'
 import type { AppSettings } from './settings.ts'

@@ -1,7 +1,7 @@
 /** Checks the settings of an app. Unsafe settings are refused when they are set, with every issue listed. */
 import { type Issue, issuesOf, type Parsed, parsed, refused, valuesOf } from '../parsed.ts'
 import { emailTypes } from '../request/email-kinds.ts'
-import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-entry.ts'
 import { checkAuthHooks } from './check-auth-hooks.ts'
 import { checkDestination } from './hosted-link.ts'
 import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'

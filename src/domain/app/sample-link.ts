@@ -1,6 +1,6 @@
 /** A link and an address for emails that no app asked for. */
 import type { EmailAddress } from '../request/email-address.ts'
-import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-entry.ts'
 import type { AppSettings } from './settings.ts'
 
 /** How long the link of such an email lives, in milliseconds. */

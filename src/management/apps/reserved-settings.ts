@@ -13,7 +13,8 @@
  */
 import { isIP } from 'node:net'
 import { isPrivateAddress } from '../../dns/private-address.ts'
-import { type AllowedUrl, matchesAuthority, parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.ts'
+import { matchesAuthority } from '../../domain/app/allowed-url.ts'
 import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/parsed.ts'

@@ -1,6 +1,6 @@
 /** Says what becomes of the messages of an auth server. Sends, counts and stores nothing. */
 import { Type } from 'typebox'
-import { parseAllowedUrl } from '../../domain/app/allowed-url.ts'
+import { parseAllowedUrl } from '../../domain/app/allowed-entry.ts'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'

@@ -2,7 +2,7 @@
  * Finds what needs attention now, grouped by its cause: pure, from the records of the store. The messages
  * name no commands and no pages: the command line and the console say where to look in their own words.
  */
-import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
+import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.ts'
 import type { App } from '../../domain/app/app.ts'
 import { hasDomain } from '../../domain/app/sender-domains.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'

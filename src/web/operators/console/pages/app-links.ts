@@ -4,7 +4,7 @@ import {
   normalEntries,
   parseAllowedUrl,
   parseAppScheme,
-} from '../../../../domain/app/allowed-url.ts'
+} from '../../../../domain/app/allowed-entry.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'

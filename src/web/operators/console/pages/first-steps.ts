@@ -2,7 +2,7 @@
  * The first steps: relay, app, key, test email. They come from what there is, so nothing is stored, and they
  * end by themselves.
  */
-import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
+import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { slugFrom } from '../../../../domain/app/app.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { NodeResource } from '../../../../management/resources.ts'

@@ -1,5 +1,5 @@
 /** Refused requests: the newest of an app, and one by its id. */
-import { parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
+import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { Answer } from '../../../../management/operations.ts'
