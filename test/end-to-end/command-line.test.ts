@@ -133,7 +133,7 @@ test('unsafe settings are refused when they are set, each with its reason', asyn
   )
   assert.equal(ran.code, 1)
   for (const reason of [
-    /public suffix/,
+    /everybody can register names below vercel\.app/,
     /use https/,
     /standard or dangerous/,
     /https URL/,

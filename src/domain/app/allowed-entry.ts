@@ -67,7 +67,7 @@ export const foldable = /%2[5ef]|%5c|%3b|%[01][0-9a-f]|%7f|\/\/|(?:^|\/)\.{1,2};
 /** No entry is longer. Bounded before it is parsed. */
 export const entryCharactersMax = 2000
 
-const webEntryShape = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?$/i
+const webEntryShape = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(?:(\/[^?#*\\\s]*)(\*)?)?$/i
 
 const tooLong = `too long: an entry has at most ${entryCharactersMax} characters.`
 const shownMax = 200
@@ -83,8 +83,9 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
   if (text.length > entryCharactersMax) return refuse('too_long', tooLong)
   const match = webEntryShape.exec(text)
   if (match === null) {
-    const message = 'write scheme, host and optionally a path, as in https://app.example.com/auth/*.'
-    return refuse('malformed_entry', message)
+    const [, starred] = hostWithStar.exec(text) ?? []
+    if (starred !== undefined) return refuse(...explainStar(starred.toLowerCase()))
+    return refuse('malformed_entry', 'write scheme, host and optionally a path, as in https://app.example.com/auth/*.')
   }
   const [, scheme = '', star = '', rawHost = '', path = '', prefixStar = ''] = match
   const [wildcard, prefix] = [star !== '', prefixStar !== '']
@@ -97,10 +98,8 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
   }
   const pathFault = checkPath(path, { prefix, normal: url.pathname })
   if (pathFault !== null) return refuse('malformed_path', pathFault)
-  if (wildcard && !mayTakeWildcard(url.hostname)) {
-    const message = 'a wildcard must be under a domain of your own, not a public suffix.'
-    return refuse('wildcard_too_wide', message)
-  }
+  const tooWide = wildcard ? wildcardFault(url.hostname) : null
+  if (tooWide !== null) return refuse('wildcard_too_wide', tooWide)
   const kept = path === '/' && !prefix ? '' : path
   return parsed({
     text: `${url.protocol}//${star}${url.host}${kept}${prefixStar}`,
@@ -121,10 +120,41 @@ function checkPath(path: string, { prefix, normal }: { prefix: boolean; normal: 
 const withoutDefaultPort = (scheme: string, host: string): string =>
   host.toLowerCase().replace(scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/, '')
 
-// `*.vercel.app` would allow every customer of a hosting service: the list's private section counts too.
-function mayTakeWildcard(hostname: string): boolean {
-  const domain = parseDomain(hostname, { allowPrivateDomains: true })
-  return domain.isIp !== true && domain.domain !== null && (domain.isIcann === true || domain.isPrivate === true)
+/**
+ * Names that nobody can register on the Internet, so no public suffix lies below them: RFC 2606, 6762 (with
+ * appendix G) and 8375, and .internal of ICANN.
+ */
+const privateName = /(?:^|\.)(internal|intranet|private|corp|home|lan|local|test|example|home\.arpa)$/
+
+/** Why strangers could own a host below this one; null if they cannot. */
+function wildcardFault(hostname: string): string | null {
+  const [, own] = privateName.exec(hostname) ?? []
+  if (own !== undefined && own !== hostname) return null
+  if (own !== undefined) return `it would allow every host of ${own}: name one, as in https://*.NAME.${own}.`
+  // `*.vercel.app` would allow every customer of a hosting service: the list's private section counts too.
+  const { domain, isIcann, isIp, isPrivate, publicSuffix } = parseDomain(hostname, { allowPrivateDomains: true })
+  if (isIp === true) return `${hostname} is an IP address, which has no names below it.`
+  if (isIcann !== true && isPrivate !== true)
+    return `Postern does not know who registers names below ${publicSuffix ?? hostname}: list each host.`
+  return domain === null ? `everybody can register names below ${hostname}: list each host.` : null
+}
+
+/** A star that is no label of its own at the beginning. */
+const hostWithStar = /^https?:\/\/([^/?#\\@\s]*\*[^/?#\\@\s]*)/i
+
+function explainStar(host: string): [code: string, message: string] {
+  const [name = '', port = ''] = host.split(':')
+  if (port.includes('*')) {
+    const others = localHosts.has(name) ? '--allow-localhost allows every port of it.' : 'list each port.'
+    return ['wildcard_port', `a port cannot be a star: ${others}`]
+  }
+  const [first = ''] = name.split('.', 1)
+  const base = name.slice(first.length + 1)
+  if (!first.includes('*') || base.includes('*'))
+    return ['partial_wildcard', 'a star stands for the first label alone, as in https://*.preview.example.com.']
+  const tooWide = wildcardFault(base)
+  if (tooWide !== null) return ['wildcard_too_wide', tooWide]
+  return ['partial_wildcard', `a star stands for a whole label: https://*.${base}`]
 }
 
 /** Reads an entry of `appSchemes`. */
@@ -134,13 +164,15 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
   const match = /^([a-z][a-z0-9+.-]*)(?::([^?#\\\s]*))?$/i.exec(text)
   if (match === null) return refuse('malformed_entry', 'write a scheme such as acme, or acme://auth/magic.')
   const [, rawScheme = '', rest = ''] = match
-  const { authority, path } = splitAuthority(rest)
+  const { authority, path } = splitAuthority(everyLink.test(rest) ? '' : rest)
   const scheme = rawScheme.toLowerCase()
   if (standardSchemes.has(scheme))
     return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
   if (startsProgram(scheme))
     return refuse('program_scheme', 'this scheme opens or installs other programs and cannot be an app scheme.')
   const prefix = path.endsWith('/*')
+  const misplaced = checkStars(scheme, authority, prefix ? path.slice(0, -2) : path)
+  if (misplaced !== null) return refuse('misplaced_star', misplaced)
   const alone = (authority ?? '') === '' && path === ''
   return parsed({
     text: alone ? scheme : `${scheme}:${authority === undefined ? '' : `//${authority}`}${path}`,
@@ -150,6 +182,18 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
     path: path === '' || path === '/' || path === '/*' ? null : prefix ? path.slice(0, -1) : path,
     prefix,
   })
+}
+
+/** As other systems write that every link of a scheme is allowed. */
+const everyLink = /^(?:\/\/\*[*/]*|\*+)$/
+
+function checkStars(scheme: string, authority: string | undefined, path: string): string | null {
+  if (!`${authority}${path}`.includes('*')) return null
+  const folder = path.slice(0, path.indexOf('*')).lastIndexOf('/')
+  if (authority?.includes('*') || folder < 0)
+    return `a star can only end a path, as /*: write ${scheme} for every link of this scheme.`
+  const start = authority === undefined ? `${scheme}:` : `${scheme}://${authority}`
+  return `a star can only end a path: write ${start}${path.slice(0, folder)}/* for everything below it.`
 }
 
 /** Cuts at the first slash behind the two that begin an authority. */

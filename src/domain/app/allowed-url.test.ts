@@ -218,7 +218,22 @@ const refusedEntries: [string, string][] = [
   ['https://*.vercel.app', 'wildcard_too_wide'],
   ['https://*.10.0.0.1', 'wildcard_too_wide'],
   ['https://*.internal', 'wildcard_too_wide'],
-  ['https://*.a.internal', 'wildcard_too_wide'],
+  ['https://*.corp', 'wildcard_too_wide'],
+  ['https://*.home.arpa', 'wildcard_too_wide'],
+  ['https://*.localhost', 'wildcard_too_wide'],
+  ['https://*.acme', 'wildcard_too_wide'],
+  ['https://*.acme.nosuchtld', 'wildcard_too_wide'],
+  ['https://*.[::1]', 'wildcard_too_wide'],
+  ['https://myapp-*.vercel.app', 'wildcard_too_wide'],
+  ['https://*-team.vercel.app', 'wildcard_too_wide'],
+  ['https://*--site.netlify.app', 'wildcard_too_wide'],
+  ['https://pr-*.preview.a.com', 'partial_wildcard'],
+  ['https://*x.a.com', 'partial_wildcard'],
+  ['https://**.a.com', 'partial_wildcard'],
+  ['https://*.*.a.com', 'partial_wildcard'],
+  ['https://x.*.a.com', 'partial_wildcard'],
+  ['http://localhost:*', 'wildcard_port'],
+  ['https://*.a.com:*/x', 'wildcard_port'],
 ]
 for (const [entry, code] of refusedEntries) {
   test(`the entry ${entry} is refused as ${code}`, () => {
@@ -239,6 +254,12 @@ const entries: [string, Partial<AllowedUrl>][] = [
   ['https://a.test/*', { text: 'https://a.test/*', path: null, prefix: true }],
   ['https://a.test/x/*', { path: '/x/', prefix: true }],
   ['https://*.a.com', { text: 'https://*.a.com', authority: 'a.com', wildcard: true }],
+  ['https://*.apps.corp.internal', { authority: 'apps.corp.internal', wildcard: true }],
+  ['https://*.a.internal:8443/x/*', { authority: 'a.internal:8443', wildcard: true, path: '/x/', prefix: true }],
+  ['https://*.dev.lan', { authority: 'dev.lan', wildcard: true }],
+  ['https://*.preview.strict.test', { authority: 'preview.strict.test', wildcard: true }],
+  ['https://*.app.home.arpa', { authority: 'app.home.arpa', wildcard: true }],
+  ['https://*.nas.local', { authority: 'nas.local', wildcard: true }],
   ['https://*.user.github.io', { authority: 'user.github.io', wildcard: true }],
   ['http://localhost', { text: 'http://localhost', scheme: 'http', authority: 'localhost' }],
   ['http://localhost:80', { text: 'http://localhost' }],
@@ -262,6 +283,10 @@ const schemes: [string, Partial<AllowedUrl>][] = [
   ['acme://auth/m', { path: '/m', prefix: false }],
   ['acme:x/y', { text: 'acme:x/y', authority: '', path: 'x/y' }],
   ['acme:///x', { text: 'acme:///x', authority: '', path: '/x' }],
+  ['acme:/*', { text: 'acme:/*', authority: '', path: null, prefix: true }],
+  ...['acme://*', 'acme://**', 'acme://*/*', 'acme://**/**', 'acme:*', 'acme:**', 'ACME://*/'].map(
+    (text): [string, Partial<AllowedUrl>] => [text, { text: 'acme', authority: null, path: null, prefix: false }],
+  ),
 ]
 for (const [text, expected] of schemes) {
   test(`the app scheme ${text} is read part by part`, () => {
@@ -275,6 +300,13 @@ for (const [text, code] of [
   ['9acme', 'malformed_entry'],
   ['acme://a b', 'malformed_entry'],
   ['acme://a/?x', 'malformed_entry'],
+  ['exp://192.168.*.*', 'misplaced_star'],
+  ['acme://*.a', 'misplaced_star'],
+  ['acme://auth*', 'misplaced_star'],
+  ['acme://auth/**', 'misplaced_star'],
+  ['acme://auth/m*', 'misplaced_star'],
+  ['acme://auth/*/x', 'misplaced_star'],
+  ['acme:x*', 'misplaced_star'],
   ['intent://x', 'standard_scheme'],
 ] as const) {
   test(`the app scheme ${text} is refused as ${code}`, () => {
@@ -312,6 +344,31 @@ test('a wildcard needs a label before it', () => {
   const link = { ...must(parseAuthLink('https://x.a.com/?token=x', new Set())), authority: '.a.com' }
   const allowedUrls = [must(parseAllowedUrl('https://*.a.com'))]
   assert.notEqual(checkLinkAllowed(link, { allowedUrls, appSchemes: [], allowLocalhost: false }), null)
+})
+
+test('a star for every link of an app scheme allows what people copy it for', () => {
+  assert.equal(check('exp://192.168.1.6:19000/--/auth', { schemes: ['exp://**'] }), null)
+  assert.equal(check('com.acme.app://login', { schemes: ['com.acme.app://**'] }), null)
+  assert.equal(check('acme:login', { schemes: ['acme://*'] }), null)
+})
+
+test('the message about a star gives the true reason, and the spelling that works', () => {
+  const message = (result: Parsed<AllowedUrl>) => (result.ok ? '' : result.issues[0]?.message)
+  const reasons: [string, RegExp][] = [
+    ['https://*.vercel.app', /everybody can register names below vercel\.app/],
+    ['https://myapp-*.vercel.app', /everybody can register names below vercel\.app/],
+    ['https://*.corp', /would allow every host of corp.*\*\.NAME\.corp/],
+    ['https://*.home.arpa', /would allow every host of home\.arpa/],
+    ['https://*.10.0.0.1', /10\.0\.0\.1 is an IP address/],
+    ['https://*.acme.nosuchtld', /Postern does not know who registers names below nosuchtld/],
+    ['https://pr-*.preview.a.com', /whole label: https:\/\/\*\.preview\.a\.com/],
+    ['https://x.*.a.com', /first label/],
+    ['http://localhost:*', /--allow-localhost/],
+    ['https://*.a.com:*', /list each port/],
+  ]
+  for (const [entry, reason] of reasons) assert.match(message(parseAllowedUrl(entry)) ?? '', reason)
+  assert.match(message(parseAppScheme('acme://auth/**')) ?? '', /acme:\/\/auth\/\*/)
+  assert.match(message(parseAppScheme('exp://192.168.*.*')) ?? '', /write exp for every link/)
 })
 
 test('dot segments at either end of an app link never match a prefix', () => {
