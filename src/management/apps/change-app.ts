@@ -27,7 +27,6 @@ export const changeApp = operation({
   method: 'PATCH',
   path: '/v1/apps/{app}',
   role: 'operator',
-  target: 'app',
   summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${listFields(settingsFor('admin'))}. These need an admin of the whole service: ${listFields(settingsFor('service'))}, an app scheme without a dot, and links into a private network or to Postern.`,
   query: closed(dryRunQuery),
   body: AppPatch,

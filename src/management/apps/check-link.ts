@@ -38,7 +38,6 @@ export const checkLink = operation({
   method: 'POST',
   path: '/v1/apps/{app}/check-link',
   role: 'reader',
-  target: 'app',
   summary: 'Checks whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
   body: closed({
     url: Type.String({

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import { appNotFound } from '../operation/find-target.ts'
-import { always, type Context, operation } from '../operation/operation.ts'
+import { always, type Context, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
@@ -13,11 +13,9 @@ import { closed } from '../operation/schema.ts'
 const cancelMs = 5000
 
 export const deleteApp = operation({
+  ...forAdmins,
   method: 'DELETE',
   path: '/v1/apps/{app}',
-  role: 'admin',
-  target: 'app',
-  wholeService: true,
   summary: 'Deletes a disabled or suspended app and its keys, and cancels its queued mail. This cannot be undone.',
   answer: closed({
     id: Type.String(),

@@ -9,7 +9,6 @@ export const listAppNames = operation({
   method: 'GET',
   path: '/v1/app-names',
   role: 'reader',
-  target: 'none',
   summary: 'Lists the slugs of all apps by id, and the ids of those that are disabled or suspended, in one answer.',
   answer: closed({
     slugs: Type.Record(Type.String(), Type.String()),

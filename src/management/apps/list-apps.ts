@@ -9,7 +9,6 @@ export const listApps = operation({
   method: 'GET',
   path: '/v1/apps',
   role: 'reader',
-  target: 'none',
   summary: 'Lists the apps, oldest first.',
   query: closed(pageQuery),
   answer: newPageSchema(AppResource),

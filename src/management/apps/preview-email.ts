@@ -20,7 +20,6 @@ export const previewEmail = operation({
   method: 'POST',
   path: '/v1/apps/{app}/preview',
   role: 'reader',
-  target: 'app',
   summary: 'Renders an email of the app with sample content. Sends and stores nothing.',
   body: closed({
     type: Type.Enum([...emailTypes]),

@@ -5,7 +5,7 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { appChangeTriesMax } from '../../domain/bounds.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { Issue } from '../../domain/parsed.ts'
-import { always, type Context, type Input, operation } from '../operation/operation.ts'
+import { always, type Context, forAdmins, type Input, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
@@ -13,11 +13,10 @@ import { AppBody, parseSettings } from '../settings-schema.ts'
 import { dryRunQuery, staleVersion } from './change-app.ts'
 
 export const putApp = operation({
+  ...forAdmins,
   method: 'PUT',
   path: '/v1/apps/{app}',
-  role: 'admin',
   target: 'none',
-  wholeService: true,
   summary: 'Creates an app, or replaces all its settings. Repeating it changes nothing.',
   query: closed(dryRunQuery),
   body: AppBody,

@@ -9,7 +9,6 @@ export const listRefusals = operation({
   method: 'GET',
   path: '/v1/apps/{app}/refusals',
   role: 'reader',
-  target: 'app',
   summary: `Lists the newest ${refusalsMax} refused requests of an app, and ${refusalsMax} that were over a limit, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
   answer: newPageSchema(RefusalResource),
   run: async ({ store }, _input, { id }) =>

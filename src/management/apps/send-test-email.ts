@@ -22,7 +22,6 @@ export const sendTestEmail = operation({
   method: 'POST',
   path: '/v1/apps/{app}/test-email',
   role: 'operator',
-  target: 'app',
   summary:
     "Sends a real email whose link does not work. The app's limits apply; all its test emails share the limit of one key. One to a suppressed address is not sent, and its record says so.",
   body: closed({

@@ -7,7 +7,6 @@ export const showApp = operation({
   method: 'GET',
   path: '/v1/apps/{app}',
   role: 'reader',
-  target: 'app',
   summary: 'Shows an app by its slug or id.',
   answer: AppResource,
   versioned: true,

@@ -31,7 +31,6 @@ export const checkAuthHook = operation({
   method: 'POST',
   path: '/v1/apps/{app}/auth-hooks/{system}/check',
   role: 'reader',
-  target: 'app',
   summary:
     'Says what becomes of the messages of an auth server: of a payload, or else of a sample of each kind, whose hosts count as allowed. Sends, counts and stores nothing, and repeats no address, link or code.',
   body: closed({ payload: Type.Optional(Type.Unknown({ description: 'A body as the system posts it.' })) }),

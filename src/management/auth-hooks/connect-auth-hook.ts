@@ -19,7 +19,6 @@ export const connectAuthHook = operation({
   method: 'POST',
   path: '/v1/apps/{app}/auth-hooks/{system}',
   role: 'operator',
-  target: 'app',
   summary:
     'Makes a secret by which an auth server posts to the app, or takes one that the server made. The one before ends after `graceSeconds`.',
   body: closed({

@@ -12,7 +12,6 @@ export const listAuthHooks = operation({
   method: 'GET',
   path: '/v1/apps/{app}/auth-hooks',
   role: 'reader',
-  target: 'app',
   summary: 'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
   answer: closed({
     listens: Type.Boolean({ description: 'Whether this process listens for auth servers.' }),

@@ -2,18 +2,16 @@
 import { Type } from 'typebox'
 import { checkKey } from '../../dns/check-domain.ts'
 import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/delivery/signing-key.ts'
-import { always, operation } from '../operation/operation.ts'
+import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { fromDomain } from './domain-subject.ts'
 import { presentSigningKey, SigningKeyResource, signingKeyNotFound } from './signing-key-resource.ts'
 
 export const addKey = operation({
+  ...forAdmins,
   method: 'POST',
   path: '/v1/apps/{app}/domain/keys',
-  role: 'admin',
-  target: 'app',
-  wholeService: true,
   summary: 'Makes a key for the domain, which signs nothing until it is activated: publish its record first.',
   body: closed({
     algorithm: Type.Optional(
@@ -48,11 +46,9 @@ const tooManyKeys = (domain: string) =>
   fail('too_many_keys', `${domain} has ${signingKeysMax} signing keys: remove retired ones.`)
 
 export const activateKey = operation({
+  ...forAdmins,
   method: 'POST',
   path: '/v1/apps/{app}/domain/keys/{selector}/activate',
-  role: 'admin',
-  target: 'app',
-  wholeService: true,
   summary:
     'Signs the mail of the domain with this key, within 30 s, and retires the one before it. Its record must be in DNS.',
   body: closed({
@@ -80,11 +76,9 @@ export const activateKey = operation({
 })
 
 export const removeKey = operation({
+  ...forAdmins,
   method: 'DELETE',
   path: '/v1/apps/{app}/domain/keys/{selector}',
-  role: 'admin',
-  target: 'app',
-  wholeService: true,
   summary: 'Removes a key of the domain. Without an active key, its mail is not signed.',
   answer: SigningKeyResource,
   async run({ access, store }, { params: { selector } }, app) {

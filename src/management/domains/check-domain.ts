@@ -23,7 +23,6 @@ export const checkDomainOfApp = operation({
   method: 'POST',
   path: '/v1/apps/{app}/domain/check',
   role: 'operator',
-  target: 'app',
   summary:
     'Asks DNS for everything that decides whether mail from the app’s domain arrives: keys, SPF, DMARC, MX. Takes up to 15 s.',
   costly: true,

@@ -11,7 +11,6 @@ export const proveDomain = operation({
   method: 'POST',
   path: '/v1/apps/{app}/domain/prove',
   role: 'operator',
-  target: 'app',
   outlives: always,
   summary:
     'Looks for the TXT record `_postern.DOMAIN` with the value `postern-app=ID`, which only the owner of the domain can publish, and adds the domain to `senderDomains`. Takes up to 15 s.',

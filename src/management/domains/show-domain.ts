@@ -11,7 +11,6 @@ export const showDomain = operation({
   method: 'GET',
   path: '/v1/apps/{app}/domain',
   role: 'reader',
-  target: 'app',
   summary: 'Shows the domain of the app’s From address, and the keys that sign its mail with the records to publish.',
   answer: closed({
     domain: Type.String(),

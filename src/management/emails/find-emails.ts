@@ -11,7 +11,6 @@ export const findEmails = operation({
   method: 'POST',
   path: '/v1/emails/find',
   role: 'reader',
-  target: 'none',
   summary:
     "Finds the emails to an address, newest first. Pass the answer's `recipient` to GET /v1/emails for further pages.",
   body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),

@@ -8,7 +8,6 @@ export const listEmails = operation({
   method: 'GET',
   path: '/v1/emails',
   role: 'reader',
-  target: 'none',
   summary: 'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
   query: closed({
     ...emailFilters,

@@ -10,7 +10,6 @@ export const showEmail = operation({
   method: 'GET',
   path: '/v1/emails/{email}',
   role: 'reader',
-  target: 'email',
   summary: 'Shows what happened to one email, with each attempt. Its content is never shown.',
   answer: EmailDetail,
   async run({ access, store }, _input, email) {

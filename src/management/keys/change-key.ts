@@ -13,7 +13,6 @@ export const changeKey = operation({
   method: 'PATCH',
   path: '/v1/keys/{key}',
   role: 'operator',
-  target: 'key',
   summary: 'Changes the name or expiry of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
   body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
   answer: KeyResource,

@@ -14,7 +14,6 @@ export const createKey = operation({
   method: 'POST',
   path: '/v1/apps/{app}/keys',
   role: 'operator',
-  target: 'app',
   summary: 'Creates a delivery key. Only this answer contains the key itself.',
   body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
   answer: NewKeyResource,

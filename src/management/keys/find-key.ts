@@ -11,7 +11,6 @@ export const findKey = operation({
   method: 'POST',
   path: '/v1/keys/find',
   role: 'reader',
-  target: 'none',
   summary: 'Finds the record of a delivery key by the key itself, for example after a leak.',
   body: closed({ key: Type.String({ maxLength: 200, description: 'The complete key: `pst_…`.' }) }),
   audited: false,

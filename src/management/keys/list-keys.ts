@@ -10,7 +10,6 @@ export const listKeys = operation({
   method: 'GET',
   path: '/v1/apps/{app}/keys',
   role: 'reader',
-  target: 'app',
   summary: 'Lists the delivery keys of an app, oldest first, including revoked and expired ones.',
   query: closed(pageQuery),
   answer: newPageSchema(KeyResource),

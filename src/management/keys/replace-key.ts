@@ -19,7 +19,6 @@ export const replaceKey = operation({
   method: 'POST',
   path: '/v1/keys/{key}/replace',
   role: 'operator',
-  target: 'key',
   summary: 'Creates a new key with the same app and name; the old one keeps working for `graceSeconds`.',
   body: closed({
     graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: graceMax, description: 'Default: a day.' })),

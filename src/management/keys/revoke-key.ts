@@ -8,7 +8,6 @@ export const revokeKey = operation({
   method: 'DELETE',
   path: '/v1/keys/{key}',
   role: 'operator',
-  target: 'key',
   summary:
     'Revokes a delivery key; takes effect for the next request. Its record is kept. Repeating it changes nothing.',
   takesAway: always,

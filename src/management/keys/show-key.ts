@@ -7,7 +7,6 @@ export const showKey = operation({
   method: 'GET',
   path: '/v1/keys/{key}',
   role: 'reader',
-  target: 'key',
   summary: 'Shows the record of a delivery key. The key itself is not stored.',
   answer: KeyResource,
   run: (_context, _input, key) => done(presentKey(key)),

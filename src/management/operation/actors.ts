@@ -9,9 +9,6 @@ import { parseName } from './name-fields.ts'
 import type { Context } from './operation.ts'
 import { done, type Result } from './result.ts'
 
-/** Operations on people and their sessions: for admins of the whole service. */
-export const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
-
 /** The name of a token or a person. */
 export function parseActorName(name: string): Parsed<string> {
   if (!isReservedName(name)) return parseName(name)

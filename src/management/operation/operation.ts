@@ -32,6 +32,14 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
   ? Name | ParamNames<Rest>
   : never
 
+/** The target that a path names: `app` for `/v1/apps/{app}/keys`. */
+type TargetIn<Path extends string> = [Extract<ParamNames<Path>, TargetKind>] extends [never]
+  ? 'none'
+  : Extract<ParamNames<Path>, TargetKind>
+
+const targetKinds: readonly TargetKind[] = ['app', 'key', 'email', 'suppression']
+const targetIn = (path: string): TargetKind => targetKinds.find((kind) => path.includes(`{${kind}}`)) ?? 'none'
+
 export type Input<Path extends string, Query extends TSchema, Body extends TSchema> = {
   /** The names in braces of the path. */
   readonly params: Readonly<Record<ParamNames<Path>, string>>
@@ -56,6 +64,7 @@ type Definition<
   readonly path: Path
   /** The least role that may. */
   readonly role: Role
+  /** Derived from the path unless it is given. */
   readonly target: Kind
   /** Only an access to the whole service may, not one to some apps. */
   readonly wholeService: boolean
@@ -94,6 +103,9 @@ type Definition<
 export const always = (): boolean => true
 export const never = (): boolean => false
 
+/** Operations that need an admin of the whole service. */
+export const forAdmins = { role: 'admin', wholeService: true } as const
+
 const noQuery = closed({})
 export const noBody = Type.Undefined()
 export type NoQuery = typeof noQuery
@@ -102,13 +114,13 @@ export type NoBody = typeof noBody
 /** Any operation, for code that treats all alike. */
 export type AnyOperation = Definition<string, TargetKind, TObject, TSchema, TSchema>
 
-type Needed = 'method' | 'path' | 'role' | 'target' | 'summary' | 'answer' | 'run'
+type Needed = 'method' | 'path' | 'role' | 'summary' | 'answer' | 'run'
 
 /** An operation without a query or a body has the types `NoQuery` and `NoBody`. */
 export function operation<
   const Path extends `/v1/${string}`,
-  Kind extends TargetKind,
   Answer extends TSchema,
+  Kind extends TargetKind = TargetIn<Path>,
   Query extends TSchema = NoQuery,
   Body extends TSchema = NoBody,
 >(
@@ -119,6 +131,7 @@ export function operation(definition: Partial<AnyOperation> & Pick<AnyOperation,
   return {
     query: noQuery,
     body: noBody,
+    target: targetIn(definition.path),
     creates: false,
     wholeService: false,
     versioned: false,

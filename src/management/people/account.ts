@@ -16,7 +16,6 @@ export const whoami = operation({
   method: 'GET',
   path: '/v1/whoami',
   role: 'reader',
-  target: 'none',
   summary: 'Shows who is making the request, and what they may do.',
   answer: closed({
     name: Type.String(),
@@ -48,7 +47,6 @@ export const removeOwnPasskey = operation({
   method: 'DELETE',
   path: '/v1/account/passkeys/{passkey}',
   role: 'reader',
-  target: 'none',
   summary: 'Removes one of your own passkeys. Sessions started with it continue.',
   takesAway: always,
   answer: closed({ passkeys: Type.Array(PasskeyResource) }),

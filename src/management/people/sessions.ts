@@ -1,8 +1,7 @@
 /** Sessions of the console: listed and ended. */
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
-import { forAdmins } from '../operation/actors.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
-import { operation } from '../operation/operation.ts'
+import { forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'

@@ -39,7 +39,6 @@ export const readReports = operation({
   method: 'POST',
   path: '/v1/reports/read',
   role: 'operator',
-  target: 'none',
   wholeService: true,
   summary: 'Reads a report about an email (a bounce or a complaint) and records it, as if it had come by mail.',
   body: closed({

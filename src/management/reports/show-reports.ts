@@ -15,7 +15,6 @@ export const showReports = operation({
   method: 'GET',
   path: '/v1/reports',
   role: 'reader',
-  target: 'none',
   wholeService: true,
   summary: `Shows where reports come in at the process that answers, when each source was last heard, and the bounces and complaints of the last ${reportedDays} days.`,
   answer: closed({

@@ -15,7 +15,6 @@ export const listAudit = operation({
   method: 'GET',
   path: '/v1/audit',
   role: 'reader',
-  target: 'none',
   summary: `Lists the changes that operators made in the last ${auditDays} days, newest first. Only an admin can list those of the whole service.`,
   query: closed({
     app: Type.Optional(appName()),

@@ -13,7 +13,6 @@ export const runChecks = operation({
   method: 'POST',
   path: '/v1/checks',
   role: 'operator',
-  target: 'none',
   wholeService: true,
   summary:
     'Checks database, disk, worker, bounce address, reports listener, auth servers, domains and relays from the process that answers. Takes up to 30 s.',

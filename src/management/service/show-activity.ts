@@ -23,7 +23,6 @@ export const showActivity = operation({
   method: 'GET',
   path: '/v1/activity',
   role: 'reader',
-  target: 'none',
   summary: `Counts requests, outcomes and relay replies, by minute or by hour; kept for ${activityDays} days, the minutes of an app for ${appMinutesKept / 60} hours. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
   query: closed({
     app: Type.Optional(appName()),

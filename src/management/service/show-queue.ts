@@ -18,7 +18,6 @@ export const showQueue = operation({
   method: 'GET',
   path: '/v1/queue',
   role: 'reader',
-  target: 'none',
   summary:
     'Counts the queued mail, and says why nothing is sent. A token that is limited to some apps sees only their mail.',
   answer: StoppedQueue,

@@ -52,7 +52,6 @@ export const showStatus = operation({
   method: 'GET',
   path: '/v1/status',
   role: 'reader',
-  target: 'none',
   summary:
     'Shows what needs attention now, the counts of today (UTC) and the last hour, the processes with their relays, and the queue.',
   answer: StatusResource,

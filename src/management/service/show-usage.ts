@@ -13,7 +13,6 @@ export const showUsage = operation({
   method: 'GET',
   path: '/v1/apps/{app}/usage',
   role: 'reader',
-  target: 'app',
   summary: `Counts the emails and refusals of an app by day (UTC) for the last ${keepDays} days, newest first.`,
   answer: newPageSchema(UsageResource),
   run: async ({ store }, _input, { id }) => done({ items: (await store.readUsage(id)).map(presentUsage), next: null }),
@@ -25,7 +24,6 @@ export const listUsage = operation({
   method: 'GET',
   path: '/v1/usage',
   role: 'reader',
-  target: 'none',
   summary: 'Counts the emails and refusals of each app today (UTC), with its daily limit.',
   answer: closed({
     day: Type.String({ format: 'date' }),

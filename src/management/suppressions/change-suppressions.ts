@@ -30,7 +30,6 @@ export const addSuppression = operation({
   method: 'POST',
   path: '/v1/suppressions',
   role: 'operator',
-  target: 'none',
   summary: 'Suppresses a recipient: mail to it is accepted and not sent. One that is suppressed for longer stays so.',
   body: closed({
     to: Type.String({ examples: ['ada@example.com'] }),
@@ -70,7 +69,6 @@ export const removeSuppression = operation({
   method: 'DELETE',
   path: '/v1/suppressions/{suppression}',
   role: 'operator',
-  target: 'suppression',
   summary: 'Removes a suppression: mail to the recipient is sent again, and earlier bounces are forgotten.',
   answer: SuppressionResource,
   async run(context, _input, { app, id }) {
@@ -88,7 +86,6 @@ export const clearSuppressions = operation({
   method: 'POST',
   path: '/v1/suppressions/clear',
   role: 'operator',
-  target: 'none',
   summary:
     'Removes the suppressions that match all filters, of which there must be one: after a provider has called living mailboxes missing.',
   body: closed({

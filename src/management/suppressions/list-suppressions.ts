@@ -25,7 +25,6 @@ export const listSuppressions = operation({
   method: 'GET',
   path: '/v1/suppressions',
   role: 'reader',
-  target: 'none',
   summary:
     'Lists the recipients that get no mail for a while, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
   query: closed({ ...suppressionFilters, recipient: recipientField(), ...pageQuery }),
@@ -62,7 +61,6 @@ export const findSuppressions = operation({
   method: 'POST',
   path: '/v1/suppressions/find',
   role: 'reader',
-  target: 'none',
   summary:
     'Finds the suppressions of an address: of the apps of the access, and for all apps if it is for the whole service.',
   body: closed({ to: Type.String({ examples: ['ada@example.com'] }) }),

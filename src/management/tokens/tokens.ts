@@ -10,7 +10,7 @@ import { hashToken, newToken, roles } from '../../domain/operator/management-tok
 import { findScope, parseActorName, scopeField } from '../operation/actors.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { parseExpiry } from '../operation/name-fields.ts'
-import { always, operation } from '../operation/operation.ts'
+import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { NewTokenResource, newPageSchema, presentToken, TokenResource } from '../resources.ts'
@@ -19,11 +19,9 @@ const usualDays = 90
 const daysMax = 400
 
 export const createToken = operation({
+  ...forAdmins,
   method: 'POST',
   path: '/v1/tokens',
-  role: 'admin',
-  target: 'none',
-  wholeService: true,
   summary: 'Creates a management token. Only this answer contains the token itself.',
   body: closed({
     name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
@@ -63,11 +61,9 @@ export const createToken = operation({
 })
 
 export const listTokens = operation({
+  ...forAdmins,
   method: 'GET',
   path: '/v1/tokens',
-  role: 'admin',
-  target: 'none',
-  wholeService: true,
   summary: 'Lists the management tokens, oldest first, including revoked and expired ones.',
   query: closed(pageQuery),
   answer: newPageSchema(TokenResource),
@@ -77,11 +73,9 @@ export const listTokens = operation({
 })
 
 export const revokeToken = operation({
+  ...forAdmins,
   method: 'DELETE',
   path: '/v1/tokens/{token}',
-  role: 'admin',
-  target: 'none',
-  wholeService: true,
   summary: 'Revokes a management token; takes effect for the next request. Repeating it changes nothing.',
   answer: TokenResource,
   errors: ['not_found'],

@@ -12,7 +12,6 @@ export const listWebhooks = operation({
   method: 'GET',
   path: '/v1/apps/{app}/webhooks',
   role: 'reader',
-  target: 'app',
   summary: `Shows the webhook address of the app, the state of its receiver, and the last ${listedMax} messages.`,
   answer: closed({
     url: orNull(Type.String()),

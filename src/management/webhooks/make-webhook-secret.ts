@@ -13,7 +13,6 @@ export const makeWebhookSecret = operation({
   method: 'POST',
   path: '/v1/apps/{app}/webhooks/secret',
   role: 'admin',
-  target: 'app',
   summary:
     'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`, and those before it for the rest of theirs; with 0, none does.',
   body: closed({

@@ -8,7 +8,6 @@ export const testWebhook = operation({
   method: 'POST',
   path: '/v1/apps/{app}/webhooks/test',
   role: 'operator',
-  target: 'app',
   summary: 'Queues the message `webhook.test` for the receiver of the app.',
   body: closed({}),
   answer: closed({ id: Type.String({ description: 'The list of webhooks says what became of it.' }) }),
