@@ -3,7 +3,7 @@
  * UTC.
  */
 
-import { type Static, type TObject, type TSchema, Type } from 'typebox'
+import { type Static, type TNull, type TObject, type TProperties, type TSchema, type TUnion, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
@@ -15,11 +15,32 @@ import { emailTypes } from '../domain/request/email-kinds.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
-import { appStatus, closed, orNull, time } from './operation/schema.ts'
+import { appStatus, closed, orNull, type TTime, time } from './operation/schema.ts'
 import { settingsFields } from './settings-schema.ts'
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+
+/** The store has times in milliseconds since 1970. */
+type Stored<Schema extends TSchema> = Schema extends TTime
+  ? number
+  : Schema extends TUnion<[TTime, TNull]>
+    ? number | null
+    : Static<Schema>
+
+/** The fields of the schema, in its order, and no others: a record may hold what nobody may see. */
+export const present = <Fields extends TProperties>(
+  { properties }: TObject<Fields>,
+  record: { readonly [Name in keyof Fields]: Stored<Fields[Name]> },
+): Static<TObject<Fields>> =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const value: unknown = record[name]
+      return [name, typeof value === 'number' && isTime(schema) ? iso(value) : value]
+    }),
+  ) as Static<TObject<Fields>>
+
+const isTime = (schema: TSchema): boolean => (Type.IsUnion(schema) ? schema.anyOf.some(isTime) : 'format' in schema)
 
 const idPattern = (prefix: string) => `^${prefix}_[0-9a-z]{26}$`
 export const idSchema = (prefix: string) => Type.String({ pattern: idPattern(prefix) })
@@ -39,15 +60,8 @@ const appFields = {
 export type AppResource = Static<TObject<typeof appFields>> & AppSettings
 export const AppResource = Type.Unsafe<AppResource>(closed({ ...appFields, ...settingsFields }))
 
-export const presentApp = (app: App): AppResource => ({
-  id: app.id,
-  slug: app.slug,
-  status: app.status,
-  version: app.version,
-  createdAt: iso(app.createdAt),
-  updatedAt: iso(app.updatedAt),
-  ...app.settings,
-})
+const AppHead = closed(appFields)
+export const presentApp = (app: App): AppResource => ({ ...present(AppHead, app), ...app.settings })
 
 const keyFields = {
   id: idSchema('key'),
@@ -70,18 +84,7 @@ export type KeyResource = Static<typeof KeyResource>
 /** `key` is the key itself, in the answer that makes it and nowhere else. */
 export const NewKeyResource = closed({ ...keyFields, key: Type.String() })
 
-export const presentKey = (key: KeyRecord): KeyResource => ({
-  id: key.id,
-  app: key.app,
-  name: key.name,
-  createdAt: iso(key.createdAt),
-  createdBy: key.createdBy,
-  expiresAt: isoOrNull(key.expiresAt),
-  revokedAt: isoOrNull(key.revokedAt),
-  lastUsedAt: isoOrNull(key.lastUsedAt),
-  replaces: key.replaces,
-  hook: key.hook,
-})
+export const presentKey = (key: KeyRecord): KeyResource => present(KeyResource, key)
 
 export const emailFields = {
   id: idSchema('em'),
@@ -104,21 +107,8 @@ export type EmailResource = Static<typeof EmailResource>
 const findLastReply = (email: EmailRecord): string | null =>
   email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text ?? null
 
-export const presentEmail = (email: EmailRecord): EmailResource => ({
-  id: email.id,
-  app: email.app,
-  key: email.key,
-  type: email.type,
-  state: email.state,
-  attempts: email.attempts,
-  lostLeases: email.lostLeases,
-  acceptedAt: iso(email.acceptedAt),
-  expiresAt: iso(email.expiresAt),
-  nextAttemptAt: isoOrNull(email.nextAttemptAt),
-  finishedAt: isoOrNull(email.finishedAt),
-  reason: email.reason,
-  lastReply: findLastReply(email),
-})
+export const presentEmail = (email: EmailRecord): EmailResource =>
+  present(EmailResource, { ...email, lastReply: findLastReply(email) })
 
 export const UsageResource = closed({
   day: Type.String({ format: 'date' }),
@@ -237,17 +227,8 @@ export type TokenResource = Static<typeof TokenResource>
 /** `token` is the token itself, in the answer that makes it and nowhere else. */
 export const NewTokenResource = closed({ ...tokenFields, token: Type.String() })
 
-export const presentToken = (token: TokenRecord): TokenResource => ({
-  id: token.id,
-  name: token.name,
-  role: token.role,
-  apps: token.apps === null ? null : [...token.apps],
-  createdAt: iso(token.createdAt),
-  createdBy: token.createdBy,
-  expiresAt: iso(token.expiresAt),
-  revokedAt: isoOrNull(token.revokedAt),
-  lastUsedAt: isoOrNull(token.lastUsedAt),
-})
+export const presentToken = ({ apps, ...token }: TokenRecord): TokenResource =>
+  present(TokenResource, { ...token, apps: apps && [...apps] })
 
 const Values = orNull(Type.Record(Type.String(), Type.Unknown()))
 export const AuditResource = closed({
@@ -268,18 +249,10 @@ export const AuditResource = closed({
 })
 export type AuditResource = Static<typeof AuditResource>
 
-export const presentAudit = ({ id, at, actor, ...change }: AuditEntry): AuditResource => ({
-  id,
-  at: iso(at),
-  actor: { kind: actor.kind, id: actor.id, name: actor.name },
-  via: actor.via,
-  action: change.action,
-  app: change.app,
-  target: change.target,
-  before: change.before,
-  after: change.after,
-  requestId: actor.requestId,
-})
+export const presentAudit = ({ actor, ...entry }: AuditEntry): AuditResource => {
+  const { kind, id, name, via, requestId } = actor
+  return present(AuditResource, { ...entry, actor: { kind, id, name }, via, requestId })
+}
 
 export const FindingResource = closed({
   check: Type.String(),

@@ -4,7 +4,7 @@ import { type SigningKey, signingAlgorithms, signingKeyStates } from '../../doma
 import { dkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
 import { fail } from '../operation/result.ts'
 import { closed, time } from '../operation/schema.ts'
-import { iso } from '../resources.ts'
+import { present } from '../resources.ts'
 
 export const RecordResource = closed({
   name: Type.String({ examples: ['p202701311405r._domainkey.acme.example'] }),
@@ -28,17 +28,10 @@ export const SigningKeyResource = closed({
 })
 export type SigningKeyResource = Static<typeof SigningKeyResource>
 
-export const presentSigningKey = (key: SigningKey): SigningKeyResource => ({
-  selector: key.selector,
-  algorithm: key.algorithm,
-  state: key.state,
-  record: presentRecord({
-    name: dkimName(key.selector, key.domain),
-    value: formatDkimRecord(key.algorithm, key.publicKey),
-  }),
-  createdAt: iso(key.createdAt),
-  changedAt: iso(key.changedAt),
-})
+export const presentSigningKey = (key: SigningKey): SigningKeyResource => {
+  const record = { name: dkimName(key.selector, key.domain), value: formatDkimRecord(key.algorithm, key.publicKey) }
+  return present(SigningKeyResource, { ...key, record: presentRecord(record) })
+}
 
 type DnsRecord = Pick<Static<typeof RecordResource>, 'name' | 'value'>
 

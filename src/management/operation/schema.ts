@@ -1,6 +1,6 @@
 /** Parts of schemas that many operations use. */
 
-import { type TNull, type TObject, type TProperties, type TSchema, type TUnion, Type } from 'typebox'
+import { type TNull, type TObject, type TProperties, type TSchema, type TString, type TUnion, Type } from 'typebox'
 import { appStatuses } from '../../domain/app/app.ts'
 
 /** An object that has no other fields. */
@@ -10,7 +10,12 @@ export const closed = <Fields extends TProperties>(fields: Fields): TObject<Fiel
 export const orNull = <Schema extends TSchema>(schema: Schema): TUnion<[Schema, TNull]> =>
   Type.Union([schema, Type.Null()])
 
-export const time = () => Type.String({ format: 'date-time' })
+/** A time in an answer: ISO 8601, in UTC. */
+export interface TTime extends TString {
+  readonly format: 'date-time'
+}
+export const time = (description?: string) =>
+  Type.String({ format: 'date-time', ...(description !== undefined && { description }) }) as TTime
 
 /** A time in a query, which may be left out. */
 export const timestamp = (description: string) =>

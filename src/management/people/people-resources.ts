@@ -5,7 +5,7 @@ import { signInMethods } from '../../domain/operator/sign-in.ts'
 import type { PasskeyRecord, PersonRecord, SessionRecord, SignInCodeRecord } from '../../store/people-store.ts'
 import type { Store } from '../../store/store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
-import { idSchema, iso, isoOrNull } from '../resources.ts'
+import { idSchema, iso, isoOrNull, present } from '../resources.ts'
 
 export const PasskeyResource = closed({
   id: Type.String(),
@@ -14,12 +14,7 @@ export const PasskeyResource = closed({
   lastUsedAt: orNull(time()),
 })
 
-export const presentPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRecord) => ({
-  id,
-  name,
-  createdAt: iso(createdAt),
-  lastUsedAt: isoOrNull(lastUsedAt),
-})
+export const presentPasskey = (passkey: PasskeyRecord) => present(PasskeyResource, passkey)
 
 const personFields = {
   id: idSchema('pe'),
@@ -81,13 +76,5 @@ export const SessionResource = closed({
 })
 export type SessionResource = Static<typeof SessionResource>
 
-export const presentSession = (session: SessionRecord): SessionResource => ({
-  id: session.id,
-  person: session.person.id,
-  name: session.person.name,
-  method: session.method,
-  agent: session.agent,
-  createdAt: iso(session.createdAt),
-  seenAt: iso(session.seenAt),
-  expiresAt: iso(session.expiresAt),
-})
+export const presentSession = ({ person, ...session }: SessionRecord): SessionResource =>
+  present(SessionResource, { ...session, person: person.id, name: person.name })

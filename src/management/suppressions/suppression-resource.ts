@@ -4,7 +4,7 @@ import { suppressionReasons } from '../../domain/delivery/states.ts'
 import { destinations } from '../../domain/delivery/suppression.ts'
 import type { SuppressionRecord } from '../../store/report-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
-import { iso } from '../resources.ts'
+import { present } from '../resources.ts'
 
 export const reason = () => Type.Enum([...suppressionReasons])
 export const destination = () =>
@@ -15,8 +15,8 @@ export const SuppressionResource = closed({
   app: orNull(Type.String({ description: 'The id of the app; null: mail of all apps.' })),
   reason: reason(),
   strikes: Type.Integer({ description: 'Bounces that count; a complaint counts twice.' }),
-  at: Type.String({ format: 'date-time', description: 'When it began, or was last extended.' }),
-  until: Type.String({ format: 'date-time', description: 'For all mail but invitations.' }),
+  at: time('When it began, or was last extended.'),
+  until: time('For all mail but invitations.'),
   invitationsUntil: time(),
   destination: destination(),
   email: orNull(Type.String({ description: 'The last email that counted.' })),
@@ -24,15 +24,5 @@ export const SuppressionResource = closed({
 })
 export type SuppressionResource = Static<typeof SuppressionResource>
 
-export const presentSuppression = (record: SuppressionRecord): SuppressionResource => ({
-  id: record.id,
-  app: record.app,
-  reason: record.reason,
-  strikes: record.strikes,
-  at: iso(record.at),
-  until: iso(record.until),
-  invitationsUntil: iso(record.invitationsUntil),
-  destination: record.destination,
-  email: record.email,
-  reply: record.reply,
-})
+export const presentSuppression = (record: SuppressionRecord): SuppressionResource =>
+  present(SuppressionResource, record)
