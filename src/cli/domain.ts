@@ -1,7 +1,7 @@
 /** `postern domain …`: the domain of an app's From address, the keys that sign its mail, and its DNS. */
 import { Option } from 'commander'
 import { type SigningAlgorithm, signingAlgorithms } from '../domain/delivery/signing-key.ts'
-import type { SigningKeyResource } from '../management/domains/signing-key-resource.ts'
+import type { SigningKeyResource } from '../management/domains/signing-keys.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, command, option } from './command.ts'
 import { confirm, yesOption } from './options.ts'

@@ -1,39 +1,31 @@
 /** All operations, by name. The management API, both command lines and their tests walk this table. */
 import type { Static, TSchema } from 'typebox'
-import { changeApp } from './apps/change-app.ts'
+import { changeApp, deleteApp, putApp } from './apps/change-app.ts'
 import { checkLink } from './apps/check-link.ts'
-import { deleteApp } from './apps/delete-app.ts'
-import { listAppNames } from './apps/list-app-names.ts'
-import { listApps } from './apps/list-apps.ts'
+import { listAppNames, listApps, showApp } from './apps/list-apps.ts'
 import { previewEmail } from './apps/preview-email.ts'
-import { putApp } from './apps/put-app.ts'
 import { listRefusals, showRefusal } from './apps/refusals.ts'
 import { sendTestEmail } from './apps/send-test-email.ts'
-import { showApp } from './apps/show-app.ts'
 import { checkAuthHook } from './auth-hooks/check-auth-hook.ts'
-import { connectAuthHook } from './auth-hooks/connect-auth-hook.ts'
-import { listAuthHooks } from './auth-hooks/list-auth-hooks.ts'
-import { activateKey, addKey, removeKey } from './domains/change-keys.ts'
+import { connectAuthHook, listAuthHooks } from './auth-hooks/connect-auth-hook.ts'
 import { checkDomainOfApp } from './domains/check-domain.ts'
 import { proveDomain } from './domains/prove-domain.ts'
-import { showDomain } from './domains/show-domain.ts'
+import { activateKey, addKey, removeKey, showDomain } from './domains/signing-keys.ts'
 import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
-import { findEmails } from './emails/find-emails.ts'
-import { listEmails } from './emails/list-emails.ts'
-import { showEmail } from './emails/show-email.ts'
-import { changeKey } from './keys/change-key.ts'
-import { createKey } from './keys/create-key.ts'
-import { findKey } from './keys/find-key.ts'
-import { listKeys } from './keys/list-keys.ts'
-import { replaceKey } from './keys/replace-key.ts'
-import { revokeKey } from './keys/revoke-key.ts'
-import { showKey } from './keys/show-key.ts'
+import { findEmails, listEmails, showEmail } from './emails/read-emails.ts'
+import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
-import { removeOwnPasskey, whoami } from './people/account.ts'
-import { changePerson, endLink, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
-import { endSession, listSessions } from './people/sessions.ts'
-import { showMade } from './people/show-made.ts'
+import { endSession, listSessions, removeOwnPasskey, whoami } from './people/account.ts'
+import {
+  changePerson,
+  endLink,
+  invitePerson,
+  linkPerson,
+  listPeople,
+  removePasskey,
+  showMade,
+} from './people/people.ts'
 import { readReports } from './reports/read-report.ts'
 import { showReports } from './reports/show-reports.ts'
 import { listAudit } from './service/list-audit.ts'
@@ -45,9 +37,7 @@ import { listUsage, showUsage } from './service/show-usage.ts'
 import { addSuppression, clearSuppressions, removeSuppression } from './suppressions/change-suppressions.ts'
 import { findSuppressions, listSuppressions } from './suppressions/list-suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
-import { listWebhooks } from './webhooks/list-webhooks.ts'
-import { makeWebhookSecret } from './webhooks/make-webhook-secret.ts'
-import { testWebhook } from './webhooks/test-webhook.ts'
+import { listWebhooks, makeWebhookSecret, testWebhook } from './webhooks/webhooks.ts'
 
 const operations = {
   'app.list': listApps,

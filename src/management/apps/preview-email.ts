@@ -13,8 +13,7 @@ import { type Context, operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
-import { askedCode, choosePlace } from './asked-code.ts'
-import { askedLocale } from './asked-locale.ts'
+import { askedCode, askedLocale, choosePlace } from './asked.ts'
 
 export const previewEmail = operation({
   method: 'POST',

@@ -15,8 +15,7 @@ import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { askedCode, choosePlace } from './asked-code.ts'
-import { askedLocale } from './asked-locale.ts'
+import { askedCode, askedLocale, choosePlace } from './asked.ts'
 
 export const sendTestEmail = operation({
   method: 'POST',

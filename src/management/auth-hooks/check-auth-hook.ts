@@ -13,7 +13,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
-import { requireSystem } from './auth-hook-parts.ts'
+import { requireSystem } from './connect-auth-hook.ts'
 
 const CheckedMessage = closed({
   message: orNull(Type.String({ description: "The system's own name for it; null if the payload names none." })),

@@ -1,17 +1,70 @@
-/** Makes the secret of an auth server, or takes one that it made. Only this answer shows it. */
+/**
+ * Lists the auth servers that can post to an app, and makes their secrets, or takes those that they made.
+ */
 import { Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
 import { hashDeliveryKey, newAuthHookSecret } from '../../domain/app/delivery-key.ts'
 import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'
+import { unknownAuthHooksUrl } from '../../domain/auth-hooks/auth-hook-settings.ts'
+import { authHookNames, findSystem, systems } from '../../domain/auth-hooks/auth-hooks.ts'
 import { hasEnded } from '../../domain/bearer.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
-import { keyNameTaken, tooManyKeys } from '../keys/create-key.ts'
+import { keyNameTaken, tooManyKeys } from '../keys/keys.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { always, operation } from '../operation/operation.ts'
-import { done, fail, invalid } from '../operation/result.ts'
+import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, KeyResource, presentKey } from '../resources.ts'
-import { authHookUrl, requireSystem, StepResource } from './auth-hook-parts.ts'
+
+const systemName = () => Type.Enum([...authHookNames])
+
+const StepResource = closed({
+  text: Type.String(),
+  block: Type.Optional(Type.String({ description: 'To be copied as it is.' })),
+})
+
+const authHookUrl = (authHooksUrl: string | null, { name }: AuthHook, { slug }: App): string =>
+  `${authHooksUrl ?? unknownAuthHooksUrl}/${name}/${slug}`
+
+/** The system of a path. */
+export function requireSystem(name: string): AuthHook | Result<never> {
+  const known = systems.map((system) => system.name).join(', ')
+  return (
+    findSystem(name) ?? fail('not_found', `Postern takes no auth hooks of "${name}": the systems are ${known}.`)
+  )
+}
+
+export const listAuthHooks = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/auth-hooks',
+  role: 'reader',
+  summary: 'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
+  answer: closed({
+    listens: Type.Boolean({ description: 'Whether this process listens for auth servers.' }),
+    items: Type.Array(
+      closed({
+        system: systemName(),
+        title: Type.String(),
+        url: Type.String({ description: 'Where the auth server posts.' }),
+        secrets: Type.Array(KeyResource),
+        steps: Type.Array(StepResource),
+      }),
+    ),
+  }),
+  async run({ authHooksListener, authHooksUrl, store }, _input, app) {
+    const keys = (await store.listKeys(app.id)).filter((key) => !hasEnded(key, store.now()))
+    const items = systems.map((system) => {
+      const url = authHookUrl(authHooksUrl, system, app)
+      return {
+        ...{ system: system.name, title: system.title, url },
+        secrets: keys.filter(({ hook }) => hook === system.name).map(presentKey),
+        steps: [...system.setUp({ url, secret: null })],
+      }
+    })
+    return done({ listens: authHooksListener !== null, items })
+  },
+})
 
 const daySeconds = dayMs / 1000
 

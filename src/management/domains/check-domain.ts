@@ -6,7 +6,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { checkAppDomain, fromDomain } from './domain-subject.ts'
-import { presentRecord, RecordResource } from './signing-key-resource.ts'
+import { presentRecord, RecordResource } from './signing-keys.ts'
 
 const LineResource = closed({
   check: Type.Enum([...domainChecks]),

@@ -1,11 +1,12 @@
-/** The properties of an app's mail that DNS must agree with. */
-
+/** The properties of an app's mail that DNS must agree with, and the checks of the domains of all apps. */
 import { checkDomain, type DomainLine, type DomainSubject } from '../../dns/check-domain.ts'
 import type { App } from '../../domain/app/app.ts'
 import { chooseEnvelopeSender, chooseSenders, findBounceAddress, type Senders } from '../../domain/app/envelope.ts'
 import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
+import { isReservedDomain } from '../../domain/delivery/reserved-domain.ts'
 import type { SigningKey } from '../../domain/delivery/signing-key.ts'
 import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
+import type { Finding } from '../../store/store.ts'
 import type { Context } from '../operation/operation.ts'
 
 export type DomainParts = Pick<Context, 'store' | 'newLookup' | 'relayTraits' | 'bounceAddress'>
@@ -19,7 +20,7 @@ export async function checkAppDomain(app: App, parts: DomainParts): Promise<read
 }
 
 /** The domain of an app's mail, of its envelopes, and of the address that bounces go to. */
-export function mailDomains(
+function mailDomains(
   app: App,
   { bounceAddress, relayTraits }: Pick<DomainParts, 'bounceAddress' | 'relayTraits'>,
 ): Pick<DomainSubject, 'domain' | 'envelopeDomain' | 'bounceDomain'> {
@@ -43,3 +44,39 @@ function newSubject(app: App, keys: readonly SigningKey[], parts: DomainParts): 
 
 const findEnvelopeDomain = (senders: Senders, { envelope }: RelayTraits): string | null =>
   envelope === 'relay' ? null : readDomain(chooseEnvelopeSender(senders, envelope === 'from'))
+
+/** The domains that are checked, and of each the envelopes; the others have to be asked for. */
+const domainsMax = 20
+const envelopesMax = 3
+
+/**
+ * One finding for each domain, or for each kind of envelope that its apps have. It fails if any line fails;
+ * its detail names all lines that are not ok.
+ */
+export async function checkDomains(parts: DomainParts): Promise<Finding[]> {
+  const apps = (await parts.store.listApps()).filter(({ status }) => status === 'active')
+  const subjects = new Map(apps.map((app) => [JSON.stringify(mailDomains(app, parts)), app]))
+  const byDomain = Map.groupBy(subjects.values(), fromDomain)
+  const domains = [...byDomain].filter(([domain]) => !isReservedDomain(domain)).slice(0, domainsMax)
+  const checks = domains.flatMap(([domain, ofDomain]) =>
+    ofDomain.slice(0, envelopesMax).map((app) => {
+      const check = ofDomain.length === 1 ? `domain ${domain}` : `domain ${domain} (${app.slug})`
+      return judgeDomain(check, app, parts)
+    }),
+  )
+  return Promise.all(checks)
+}
+
+async function judgeDomain(check: string, app: App, parts: DomainParts): Promise<Finding> {
+  const lines = await checkAppDomain(app, parts)
+  const noted = lines.filter(({ result }) => result !== 'ok')
+  const detail = noted.map((line) => `${line.check.replace('_', ' ')}: ${line.message}`).join(' ')
+  return {
+    check,
+    ok: noted.every(({ result }) => result !== 'fail'),
+    detail:
+      detail === ''
+        ? 'keys, SPF, DMARC and MX are right'
+        : `${detail} "postern domain check ${app.slug}" shows the records.`,
+  }
+}

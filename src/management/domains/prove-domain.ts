@@ -1,7 +1,7 @@
 /** Adds a sender domain to an app whose operator has published the proof in DNS. */
 import { Type } from 'typebox'
 import { hasDomain, parseSenderDomain, proofRecord, senderDomainsMax } from '../../domain/app/sender-domains.ts'
-import { changeLatest } from '../apps/change-latest.ts'
+import { changeLatest } from '../apps/change-app.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'

@@ -1,13 +1,15 @@
-/** The account of the person who asks: what it may do, and its passkeys. */
+/** The account of the person who asks, and the sessions of all people. */
 import { Type } from 'typebox'
 import type { PersonId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import { roles } from '../../domain/operator/management-token.ts'
-import { always, operation } from '../operation/operation.ts'
+import { isSessionAlive } from '../../domain/operator/sign-in.ts'
+import { cutList, pageQuery } from '../operation/list-pages.ts'
+import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
-import { isoOrNull } from '../resources.ts'
-import { PasskeyResource, presentPasskey } from './people-resources.ts'
+import { isoOrNull, newPageSchema } from '../resources.ts'
+import { PasskeyResource, presentPasskey, presentSession, SessionResource } from './people-resources.ts'
 
 /** Null for tokens and the command line. */
 const findPersonId = ({ kind, id }: Actor): PersonId | null => (kind === 'person' ? (id as PersonId) : null)
@@ -56,5 +58,35 @@ export const removeOwnPasskey = operation({
     if (person === null || !(await store.removePasskey(person, passkey, actor)))
       return fail('not_found', 'You have no such passkey.')
     return done({ passkeys: (await store.listPasskeys(person)).map(presentPasskey) })
+  },
+})
+
+export const listSessions = operation({
+  ...forAdmins,
+  method: 'GET',
+  path: '/v1/sessions',
+  summary: 'Lists the active sessions of the console, oldest first.',
+  query: closed(pageQuery),
+  answer: newPageSchema(SessionResource),
+  errors: ['cursor_mismatch'],
+  async run(context, { query }) {
+    const { store } = context
+    const alive = (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
+    return cutList(context, alive.map(presentSession), query, { list: 'sessions' })
+  },
+})
+
+export const endSession = operation({
+  ...forAdmins,
+  method: 'DELETE',
+  path: '/v1/sessions/{session}',
+  summary: 'Ends a session of the console; takes effect for its next request.',
+  answer: SessionResource,
+  errors: ['not_found'],
+  async run({ store, access }, { params: { session: id } }) {
+    const session = (await store.listSessions()).find((known) => known.id === id)
+    if (session === undefined || !(await store.endSession(session.id, access.actor)))
+      return fail('not_found', `There is no session "${id}"; it may have ended already.`)
+    return done(presentSession(session))
   },
 })

@@ -2,8 +2,8 @@
  * People who sign in to the console: invited, listed, changed. They have no passwords: a link signs them in
  * the first time.
  */
-
 import { Type } from 'typebox'
+import { hasEnded } from '../../domain/bearer.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import { roles } from '../../domain/operator/management-token.ts'
 import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/operator/sign-in.ts'
@@ -13,7 +13,7 @@ import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { always, type Context, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
-import { iso, newPageSchema } from '../resources.ts'
+import { iso, KeyResource, newPageSchema, presentKey, presentToken, TokenResource } from '../resources.ts'
 import { InvitedResource, PersonResource, presentPerson, readOfPeople } from './people-resources.ts'
 
 const minutesMax = invitationMs / minuteMs
@@ -187,5 +187,25 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
 const noConsole = (): Result<never> =>
   fail('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
 
-export const personNotFound = (name: string) =>
+const personNotFound = (name: string) =>
   fail('not_found', `There is no person "${name}"; give the name or id (pe_…) of a person.`)
+
+export const showMade = operation({
+  ...forAdmins,
+  method: 'GET',
+  path: '/v1/people/{person}/made',
+  summary:
+    'Shows the management tokens and delivery keys that a person created and that still work. They keep working when the person is disabled.',
+  answer: closed({ tokens: Type.Array(TokenResource), keys: Type.Array(KeyResource) }),
+  errors: ['not_found'],
+  async run({ store }, { params }) {
+    const person = await store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    const now = store.now()
+    const tokens = (await store.listTokens()).filter(
+      (token) => token.createdBy === person.name && !hasEnded(token, now),
+    )
+    const keys = await store.listKeysMadeBy(person.name)
+    return done({ tokens: tokens.map(presentToken), keys: keys.map(presentKey) })
+  },
+})

@@ -1,7 +1,7 @@
 /** Checks the database, the machine, the bounce address, domains and relays. Sends no email. */
 import { Type } from 'typebox'
 import { checkAuthHooks } from '../auth-hooks/find-auth-hook-faults.ts'
-import { checkDomains } from '../domains/check-domains.ts'
+import { checkDomains } from '../domains/domain-subject.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'

@@ -14,8 +14,7 @@ import { appNotFound, chooseApps, findTarget, suppressionNotFound } from '../ope
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull, timestamp } from '../operation/schema.ts'
-import { suppressionFilters } from './list-suppressions.ts'
-import { presentSuppression, SuppressionResource } from './suppression-resource.ts'
+import { presentSuppression, SuppressionResource, suppressionFilters } from './list-suppressions.ts'
 
 const usualDays = 30
 const daysMax = 400

@@ -1,14 +1,37 @@
 /** Lists suppressions, and finds those of an address. The audit records a search by its keyed hash. */
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
+import { suppressionReasons } from '../../domain/delivery/states.ts'
+import { destinations } from '../../domain/delivery/suppression.ts'
 import type { AppId, SuppressionId } from '../../domain/id.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import type { SuppressionRecord } from '../../store/report-store.ts'
 import { chooseApps } from '../operation/find-target.ts'
 import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, invalid } from '../operation/result.ts'
-import { appName, closed, recipientField, recipientPrefix } from '../operation/schema.ts'
-import { newPageSchema } from '../resources.ts'
-import { destination, presentSuppression, reason, SuppressionResource } from './suppression-resource.ts'
+import { appName, closed, orNull, recipientField, recipientPrefix, time } from '../operation/schema.ts'
+import { newPageSchema, present } from '../resources.ts'
+
+const reason = () => Type.Enum([...suppressionReasons])
+const destination = () =>
+  Type.Enum([...destinations], { description: 'The large mail provider of the recipient, or `other`.' })
+
+export const SuppressionResource = closed({
+  id: Type.String(),
+  app: orNull(Type.String({ description: 'The id of the app; null: mail of all apps.' })),
+  reason: reason(),
+  strikes: Type.Integer({ description: 'Bounces that count; a complaint counts twice.' }),
+  at: time('When it began, or was last extended.'),
+  until: time('For all mail but invitations.'),
+  invitationsUntil: time(),
+  destination: destination(),
+  email: orNull(Type.String({ description: 'The last email that counted.' })),
+  reply: orNull(Type.String({ description: 'The reply to it, without addresses and links.' })),
+})
+export type SuppressionResource = Static<typeof SuppressionResource>
+
+export const presentSuppression = (record: SuppressionRecord): SuppressionResource =>
+  present(SuppressionResource, record)
 
 export const suppressionFilters = {
   app: Type.Optional(appName()),

@@ -8,8 +8,7 @@ import { formatDkimRecord } from '../../domain/dns/dkim-record.ts'
 import type { Lookup } from '../../domain/dns/lookup.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { makeSigningKey } from '../../store/crypto/signing-key.ts'
-import { checkDomains } from './check-domains.ts'
-import { checkAppDomain, type DomainParts } from './domain-subject.ts'
+import { checkAppDomain, checkDomains, type DomainParts } from './domain-subject.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['api'] as const) })
 const { config, store } = service

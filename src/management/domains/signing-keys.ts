@@ -1,12 +1,81 @@
-/** Changes of the keys that sign mail. Apps of one domain share its keys, so these need the whole service. */
-import { Type } from 'typebox'
+/**
+ * The domain of an app, and the keys that sign its mail. Apps of one domain share its keys, so changes need
+ * the whole service.
+ */
+import { type Static, Type } from 'typebox'
 import { checkKey } from '../../dns/check-domain.ts'
-import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/delivery/signing-key.ts'
+import {
+  newSelector,
+  type SigningKey,
+  signingAlgorithms,
+  signingKeyStates,
+  signingKeysMax,
+} from '../../domain/delivery/signing-key.ts'
+import { dkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
+import { isInScope } from '../operation/access.ts'
 import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
-import { closed } from '../operation/schema.ts'
+import { closed, time } from '../operation/schema.ts'
+import { present } from '../resources.ts'
 import { fromDomain } from './domain-subject.ts'
-import { presentSigningKey, SigningKeyResource, signingKeyNotFound } from './signing-key-resource.ts'
+
+export const RecordResource = closed({
+  name: Type.String({ examples: ['p202701311405r._domainkey.acme.example'] }),
+  type: Type.Literal('TXT'),
+  value: Type.String(),
+  quoted: Type.String({
+    description: 'The value as a zone file has it, in strings of at most 255 characters.',
+  }),
+})
+
+export const SigningKeyResource = closed({
+  selector: Type.String(),
+  algorithm: Type.Enum([...signingAlgorithms]),
+  state: Type.Enum([...signingKeyStates], {
+    description:
+      'pending: its record is to be published. active: it signs. retired: another key signs; leave its record for 7 days.',
+  }),
+  record: RecordResource,
+  createdAt: time(),
+  changedAt: time(),
+})
+export type SigningKeyResource = Static<typeof SigningKeyResource>
+
+const presentSigningKey = (key: SigningKey): SigningKeyResource => {
+  const record = { name: dkimName(key.selector, key.domain), value: formatDkimRecord(key.algorithm, key.publicKey) }
+  return present(SigningKeyResource, { ...key, record: presentRecord(record) })
+}
+
+type DnsRecord = Pick<Static<typeof RecordResource>, 'name' | 'value'>
+
+export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> => ({
+  ...record,
+  type: 'TXT',
+  quoted: quoteRecord(record.value),
+})
+
+const signingKeyNotFound = (selector: string, domain: string) =>
+  fail('not_found', `There is no signing key "${selector}" of ${domain}.`)
+
+export const showDomain = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/domain',
+  role: 'reader',
+  summary: 'Shows the domain of the app’s From address, and the keys that sign its mail with the records to publish.',
+  answer: closed({
+    domain: Type.String(),
+    apps: Type.Array(Type.String(), {
+      description: 'The slugs of the apps that send from this domain, of those that you see: they share its keys.',
+    }),
+    keys: Type.Array(SigningKeyResource),
+  }),
+  async run({ access, store }, _input, app) {
+    const domain = fromDomain(app)
+    const [keys, apps] = await Promise.all([store.listSigningKeys(domain), store.listApps()])
+    const sharing = apps.filter((other) => isInScope(access, other.id) && fromDomain(other) === domain)
+    return done({ domain, apps: sharing.map(({ slug }) => slug), keys: keys.map(presentSigningKey) })
+  },
+})
 
 export const addKey = operation({
   ...forAdmins,

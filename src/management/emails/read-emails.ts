@@ -1,0 +1,156 @@
+/** Lists, finds and shows emails. The audit records a search by the keyed hash of the address. */
+import { type Static, Type } from 'typebox'
+import { emailStates } from '../../domain/delivery/states.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import { emailTypes } from '../../domain/request/email-kinds.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
+import { reportSources } from '../../services/services.ts'
+import type { EmailQuery, EmailRecord } from '../../store/operator-store.ts'
+import { explainEmail } from '../explain-email.ts'
+import { chooseApps, findTarget } from '../operation/find-target.ts'
+import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, invalid, type Result } from '../operation/result.ts'
+import { appName, closed, orNull, recipientField, recipientPrefix, time, timestamp } from '../operation/schema.ts'
+import { EmailResource, emailFields, iso, newPageSchema, presentEmail } from '../resources.ts'
+import { presentSuppression, SuppressionResource } from '../suppressions/list-suppressions.ts'
+
+const emailFilters = {
+  app: Type.Optional(appName()),
+  key: Type.Optional(Type.String({ description: 'The id of the delivery key it was sent with.' })),
+  state: Type.Optional(Type.Enum([...emailStates])),
+  type: Type.Optional(Type.Enum([...emailTypes])),
+  since: timestamp('Only emails accepted at this time or later.'),
+  ...pageQuery,
+}
+
+const Filters = Type.Object(emailFilters)
+/** `recipient`: the name of a recipient in the store. */
+type EmailFilters = Static<typeof Filters> & { readonly recipient?: string }
+
+async function listPage(
+  context: Context,
+  filters: EmailFilters,
+): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
+  const { app, key, state, type, since, recipient } = filters
+  const named = { list: 'emails', app, key, state, type, since, recipient } as const
+  const cursor = readCursor<EmailId>(context, filters, named)
+  if (!cursor.ok) return cursor
+  const after = since === undefined ? null : parseTimestamp(since, 'since')
+  if (after?.ok === false) return invalid(after.issues)
+  const apps = await chooseAppsOf(context, filters)
+  if (!apps.ok) return apps
+  const query: EmailQuery = {
+    limit: readLimit(filters),
+    ...(key !== undefined && { key: key as NonNullable<EmailQuery['key']> }),
+    ...(state !== undefined && { state }),
+    ...(type !== undefined && { type }),
+    ...(after !== null && { since: after.value }),
+    ...(recipient !== undefined && { recipient }),
+    ...(cursor.value !== null && { before: cursor.value }),
+  }
+  const { store } = context
+  const page =
+    apps.value === null
+      ? await store.listEmails(query)
+      : await mergePages(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
+  return done({ items: page.items.map(presentEmail), next: cursorAfter(context, page.next, named) })
+}
+
+/** The apps whose emails are asked for: that of the key, unless an app is named. */
+async function chooseAppsOf(context: Context, { app, key }: EmailFilters): Promise<Result<readonly AppId[] | null>> {
+  if (app !== undefined || key === undefined) return chooseApps(context, app)
+  const found = await findTarget('key', context, { key })
+  return found.ok ? done([found.value.app]) : found
+}
+
+export const listEmails = operation({
+  method: 'GET',
+  path: '/v1/emails',
+  role: 'reader',
+  summary: 'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
+  query: closed({
+    ...emailFilters,
+    recipient: recipientField(),
+  }),
+  answer: newPageSchema(EmailResource),
+  errors: ['cursor_mismatch', 'not_found'],
+  run: (context, { query: { recipient, ...filters } }) =>
+    listPage(context, {
+      ...filters,
+      ...(recipient && { recipient: recipient.slice(recipientPrefix.length) }),
+    }),
+})
+
+export const findEmails = operation({
+  method: 'POST',
+  path: '/v1/emails/find',
+  role: 'reader',
+  summary:
+    "Finds the emails to an address, newest first. Pass the answer's `recipient` to GET /v1/emails for further pages.",
+  body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),
+  answer: closed({ recipient: Type.String(), ...newPageSchema(EmailResource).properties }),
+  errors: ['cursor_mismatch', 'not_found'],
+  async run(context, { body: { to, ...filters } }) {
+    const address = parseEmailAddress(to, 'to')
+    if (!address.ok) return invalid(address.issues)
+    const { store, access } = context
+    const recipient = store.nameRecipient(address.value)
+    const page = await listPage(context, { ...filters, recipient })
+    if (!page.ok) return page
+    const target = `${recipientPrefix}${recipient}`
+    await store.recordAction({ action: 'email.find', app: null, target, before: null, after: null }, access.actor)
+    return done({ recipient: target, ...page.value })
+  },
+})
+
+const Attempt = closed({
+  at: time(),
+  outcome: Type.String(),
+  relay: Type.Optional(Type.String()),
+  source: Type.Optional(Type.Enum([...reportSources], { description: 'Set for a report: the way it came.' })),
+  ambiguous: Type.Optional(Type.Boolean()),
+  reply: Type.Optional(Type.String()),
+  code: Type.Optional(orNull(Type.Integer())),
+  enhanced: Type.Optional(orNull(Type.String())),
+})
+export const EmailDetail = closed({
+  ...emailFields,
+  explanation: Type.String(),
+  trail: Type.Array(Attempt),
+  suppressions: Type.Array(SuppressionResource, {
+    description: 'The suppressions of its recipient that have not ended and concern its app.',
+  }),
+})
+export type EmailDetail = Static<typeof EmailDetail>
+
+const presentTrail = (email: EmailRecord): EmailDetail['trail'] =>
+  email.trail.map(({ at, reply, ...attempt }) => ({
+    at: iso(at),
+    ...attempt,
+    ...(reply && { reply: reply.text, code: reply.code, enhanced: reply.enhanced }),
+  }))
+
+export const showEmail = operation({
+  method: 'GET',
+  path: '/v1/emails/{email}',
+  role: 'reader',
+  summary: 'Shows what happened to one email, with each attempt. Its content is never shown.',
+  answer: EmailDetail,
+  async run({ access, store }, _input, email) {
+    const [app, suppressions] = await Promise.all([
+      store.findApp(email.app),
+      store.findSuppressions(email.recipient, [email.app, null]),
+    ])
+    const disabledApp = app === null || app.status === 'active' ? null : app.slug
+    // Others than the whole service see that a suppression for all apps is there, and not which.
+    const seen = suppressions.filter((suppression) => access.apps === null || suppression.app !== null)
+    return done({
+      ...presentEmail(email),
+      explanation: explainEmail(email, { disabledApp, suppressions, nowMs: store.now() }),
+      trail: presentTrail(email),
+      suppressions: seen.map(presentSuppression),
+    })
+  },
+})

@@ -1,0 +1,113 @@
+/** The webhooks of an app: its receiver and the last messages, the secret that signs them, a test. */
+import { Type } from 'typebox'
+import { dayMs } from '../../domain/duration.ts'
+import { webhookEvents } from '../../domain/webhooks/webhook.ts'
+import type { WebhookMessageRecord } from '../../store/webhook-store.ts'
+import { appNotFound } from '../operation/find-target.ts'
+import { always, operation } from '../operation/operation.ts'
+import { done, fail } from '../operation/result.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
+import { iso, isoOrNull } from '../resources.ts'
+
+const WebhookMessageResource = closed({
+  id: Type.String({ description: 'The header `webhook-id` of each try.' }),
+  event: Type.Enum([...webhookEvents]),
+  email: orNull(Type.String()),
+  at: time(),
+  state: Type.Enum(['waiting', 'sent', 'given_up']),
+  tries: Type.Integer(),
+  nextTryAt: orNull(time()),
+  result: orNull(Type.String({ description: 'The last try: the status of the answer, or why there was none.' })),
+})
+
+const presentMessage = ({ at, dueAt, email, event, id, result, tries }: WebhookMessageRecord) =>
+  ({
+    ...{ id, event, email, at: iso(at), tries, result },
+    state: dueAt !== null ? 'waiting' : isTaken(result) ? 'sent' : 'given_up',
+    nextTryAt: isoOrNull(dueAt),
+  }) as const
+
+const isTaken = (result: string | null): boolean => /^2\d\d$/.test(result ?? '')
+
+const listedMax = 100
+
+export const listWebhooks = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/webhooks',
+  role: 'reader',
+  summary: `Shows the webhook address of the app, the state of its receiver, and the last ${listedMax} messages.`,
+  answer: closed({
+    url: orNull(Type.String()),
+    hasSecret: Type.Boolean({ description: 'Without a secret, nothing is sent.' }),
+    oldSecretUntil: orNull(time()),
+    failingSince: orNull(time()),
+    items: Type.Array(WebhookMessageResource, { description: 'Newest first.' }),
+  }),
+  async run({ store }, _input, { id, settings }) {
+    const [webhook, messages] = await Promise.all([store.findReceiver(id), store.listWebhookMessages(id, listedMax)])
+    const oldUntil = Math.max(0, ...(webhook?.old ?? []).map(({ until }) => until))
+    return done({
+      url: settings.webhookUrl ?? null,
+      hasSecret: webhook !== null,
+      oldSecretUntil: oldUntil > store.now() ? isoOrNull(oldUntil) : null,
+      failingSince: isoOrNull(webhook?.failingSince ?? null),
+      items: messages.map(presentMessage),
+    })
+  },
+})
+
+const daySeconds = dayMs / 1000
+
+export const makeWebhookSecret = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/webhooks/secret',
+  role: 'admin',
+  summary:
+    'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`, and those before it for the rest of theirs; with 0, none does.',
+  body: closed({
+    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' })),
+  }),
+  answer: closed({
+    secret: Type.String({ description: 'Only this answer contains it.' }),
+    oldSecretUntil: orNull(time()),
+  }),
+  outlives: always,
+  creates: true,
+  errors: ['not_found'],
+  async run({ access, makeWebhookSecret: make, store }, { body: { graceSeconds = daySeconds }, params }, { id }) {
+    const { sealed, secret } = make(id)
+    const oldUntil = store.now() + graceSeconds * 1000
+    const set = await store.setWebhookSecret({ app: id, sealed, oldUntil }, access.actor)
+    if (set === null) return appNotFound(params.app)
+    return done({ secret, oldSecretUntil: isoOrNull(set.old[0]?.until ?? null) }, { created: true })
+  },
+})
+
+export const testWebhook = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/webhooks/test',
+  role: 'operator',
+  summary: 'Queues the message `webhook.test` for the receiver of the app.',
+  body: closed({}),
+  answer: closed({ id: Type.String({ description: 'The list of webhooks says what became of it.' }) }),
+  errors: ['webhook_refused'],
+  async run({ access, store }, _input, { id, settings, slug }) {
+    const message = { app: id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const
+    const added = await store.addWebhookMessage(message)
+    if (added === 'full')
+      return fail(
+        'webhook_refused',
+        `Too many webhooks wait for the receiver of ${slug}: find out first why it does not accept them.`,
+      )
+    if (added === 'unwanted') {
+      const missing =
+        settings.webhookUrl === undefined
+          ? 'address: an admin of the whole service sets it (webhookUrl)'
+          : 'secret: an admin makes it'
+      return fail('webhook_refused', `${slug} has no webhook ${missing}.`)
+    }
+    const action = { action: 'webhook.test', app: id, target: added, before: null, after: null } as const
+    await store.recordAction(action, access.actor)
+    return done({ id: added })
+  },
+})
