@@ -1,7 +1,7 @@
 /** `postern send-test`: one real email, through the queue and the relay of the running service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CodePlace } from '../domain/request/email-content.ts'
-import type { EmailDetail } from '../management/emails/read-emails.ts'
+import type { EmailDetail } from '../management/emails/emails.ts'
 import { command, given, option } from './command.ts'
 import type { Call } from './context.ts'
 import { UsageError } from './output.ts'

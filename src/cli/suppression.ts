@@ -5,7 +5,7 @@ import { type SuppressionReason, suppressionReasons } from '../domain/delivery/s
 import { type Destination, destinations } from '../domain/delivery/suppression.ts'
 import { listAll } from '../management/list-all.ts'
 import type { Answer } from '../management/operations.ts'
-import type { SuppressionResource } from '../management/suppressions/list-suppressions.ts'
+import type { SuppressionResource } from '../management/suppressions/suppressions.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import type { Call } from './context.ts'
 import { confirm, limitOption, pastOption, yesOption } from './options.ts'

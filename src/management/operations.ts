@@ -3,16 +3,12 @@ import type { Static, TSchema } from 'typebox'
 import { changeApp, deleteApp, putApp } from './apps/change-app.ts'
 import { checkLink } from './apps/check-link.ts'
 import { listAppNames, listApps, showApp } from './apps/list-apps.ts'
-import { previewEmail } from './apps/preview-email.ts'
 import { listRefusals, showRefusal } from './apps/refusals.ts'
-import { sendTestEmail } from './apps/send-test-email.ts'
-import { checkAuthHook } from './auth-hooks/check-auth-hook.ts'
-import { connectAuthHook, listAuthHooks } from './auth-hooks/connect-auth-hook.ts'
-import { checkDomainOfApp } from './domains/check-domain.ts'
-import { proveDomain } from './domains/prove-domain.ts'
+import { previewEmail, sendTestEmail } from './apps/sample-email.ts'
+import { checkAuthHook, connectAuthHook, listAuthHooks } from './auth-hooks/auth-hooks.ts'
+import { checkDomainOfApp, proveDomain } from './domains/check-domain.ts'
 import { activateKey, addKey, removeKey, showDomain } from './domains/signing-keys.ts'
-import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
-import { findEmails, listEmails, showEmail } from './emails/read-emails.ts'
+import { cancelEmail, findEmails, listEmails, retryAll, retryEmail, showEmail } from './emails/emails.ts'
 import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
@@ -26,16 +22,19 @@ import {
   removePasskey,
   showMade,
 } from './people/people.ts'
-import { readReports } from './reports/read-report.ts'
-import { showReports } from './reports/show-reports.ts'
+import { readReports, showReports } from './reports/reports.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
-import { showActivity } from './service/show-activity.ts'
+import { listUsage, showActivity, showUsage } from './service/show-activity.ts'
 import { showQueue } from './service/show-queue.ts'
 import { showStatus } from './service/show-status.ts'
-import { listUsage, showUsage } from './service/show-usage.ts'
-import { addSuppression, clearSuppressions, removeSuppression } from './suppressions/change-suppressions.ts'
-import { findSuppressions, listSuppressions } from './suppressions/list-suppressions.ts'
+import {
+  addSuppression,
+  clearSuppressions,
+  findSuppressions,
+  listSuppressions,
+  removeSuppression,
+} from './suppressions/suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 import { listWebhooks, makeWebhookSecret, testWebhook } from './webhooks/webhooks.ts'
 

@@ -1,10 +1,13 @@
-/** Checks in DNS that the mail of an app's domain arrives. */
+/** Asks DNS about the domains of an app: whether its mail arrives, and whether its operator owns one. */
 import { type Static, Type } from 'typebox'
 import { type DomainLine, domainChecks } from '../../dns/check-domain.ts'
+import { hasDomain, parseSenderDomain, proofRecord, senderDomainsMax } from '../../domain/app/sender-domains.ts'
 import { results } from '../../domain/dns/lookup.ts'
-import { operation } from '../operation/operation.ts'
-import { done } from '../operation/result.ts'
+import { changeLatest } from '../apps/change-app.ts'
+import { always, operation } from '../operation/operation.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
+import { AppResource, presentApp } from '../resources.ts'
 import { checkAppDomain, fromDomain } from './domain-subject.ts'
 import { presentRecord, RecordResource } from './signing-keys.ts'
 
@@ -46,4 +49,41 @@ export const checkDomainOfApp = operation({
 const presentLine = ({ publish, ...line }: DomainLine): Static<typeof LineResource> => ({
   ...line,
   publish: publish === null ? null : presentRecord(publish),
+})
+
+export const proveDomain = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/domain/prove',
+  role: 'operator',
+  outlives: always,
+  summary:
+    'Looks for the TXT record `_postern.DOMAIN` with the value `postern-app=ID`, which only the owner of the domain can publish, and adds the domain to `senderDomains`. Takes up to 15 s.',
+  body: closed({ domain: Type.String({ maxLength: 253, examples: ['acme.example'] }) }),
+  costly: true,
+  answer: AppResource,
+  errors: ['record_missing', 'app_changing'],
+  async run(context, { body }, found) {
+    const parsed = parseSenderDomain(body.domain)
+    if (!parsed.ok) return invalid(parsed.issues.map((issue) => ({ ...issue, field: 'domain' })))
+    const domain = parsed.value
+    if (hasDomain(found.settings, domain)) return done(presentApp(found))
+    const { name, value } = proofRecord(found.id, domain)
+    const lookup = context.newLookup()
+    const [answer, alias] = await Promise.all([lookup(name, 'TXT'), lookup(name, 'CNAME')])
+    const refuse = (message: string) => fail('record_missing', message)
+    // A wildcard alias would let the owner of its target publish the record.
+    if (alias.kind === 'found') return refuse(`${name} is an alias. Publish the TXT record at this name itself.`)
+    for (const each of [alias, answer])
+      if (each.kind === 'unknown')
+        return refuse(`DNS did not answer for ${name} (${each.reason}), so ${domain} was not added. Try again.`)
+    if (answer.kind !== 'found' || !answer.records.includes(value))
+      return refuse(`${domain} was not added. Publish this TXT record, and try again: ${name} "${value}"`)
+    return changeLatest(context, found, ({ settings }) => {
+      const senderDomains = [...new Set([...settings.senderDomains, domain])].toSorted()
+      const message = `An app has at most ${senderDomainsMax} sender domains.`
+      return senderDomains.length > senderDomainsMax
+        ? invalid([{ field: 'domain', code: 'too_many', message }])
+        : done({ settings: { ...settings, senderDomains } })
+    })
+  },
 })

@@ -3,13 +3,12 @@ import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey, parseDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
-import { dayMs } from '../../domain/duration.ts'
 import type { KeyId } from '../../domain/id.ts'
 import type { KeyRecord } from '../../store/operator-store.ts'
 import { isInScope } from '../operation/access.ts'
 import { appNotFound, keyNotFound } from '../operation/find-target.ts'
 import { cutList, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
-import { expiryField, nameField, parseExpiry, parseName } from '../operation/name-fields.ts'
+import { daySeconds, expiryField, graceField, nameField, parseExpiry, parseName } from '../operation/name-fields.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
@@ -127,16 +126,13 @@ const worksLonger = ({ expiresAt }: KeyRecord, wanted: string | null | undefined
 const keyEnded = (id: string) =>
   fail('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)
 
-const daySeconds = dayMs / 1000
-const graceMax = 365 * daySeconds
-
 export const replaceKey = operation({
   method: 'POST',
   path: '/v1/keys/{key}/replace',
   role: 'operator',
   summary: 'Creates a new key with the same app and name; the old one keeps working for `graceSeconds`.',
   body: closed({
-    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: graceMax, description: 'Default: a day.' })),
+    graceSeconds: graceField(365),
     expiresAt: Type.Optional(expiryField()),
   }),
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),

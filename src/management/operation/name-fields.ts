@@ -1,12 +1,24 @@
-/** The name and the expiry of a key, a token or a person. */
+/** The name, the expiry and the scope of a key, a token or a person. */
 import { Type } from 'typebox'
 import { hasControls } from '../../domain/controls.ts'
+import { dayMs } from '../../domain/duration.ts'
+import type { AppId } from '../../domain/id.ts'
+import { isReservedName } from '../../domain/operator/audit.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { Store } from '../../store/store.ts'
+import { findTarget } from './find-target.ts'
+import type { Context } from './operation.ts'
+import { done, type Result } from './result.ts'
 import { orNull } from './schema.ts'
 
 export const nameField = () => Type.String({ minLength: 1, maxLength: 100, examples: ['production', 'staging'] })
+
+export const daySeconds = dayMs / 1000
+/** How long the secret before goes on working. */
+export const graceField = (daysMax: number) =>
+  Type.Optional(Type.Integer({ minimum: 0, maximum: daysMax * daySeconds, description: 'Default: a day.' }))
+
 export const expiryField = () => orNull(Type.String({ format: 'date-time', examples: ['2099-01-31T00:00:00Z'] }))
 
 /** A name that people see in lists: not blank, without control characters. */
@@ -25,4 +37,31 @@ export function parseExpiry(text: string, { now }: Pick<Store, 'now'>): Parsed<n
     code: 'in_the_past',
     message: 'This time has passed; give a later one.',
   })
+}
+
+/** The name of a token or a person. */
+export function parseActorName(name: string): Parsed<string> {
+  if (!isReservedName(name)) return parseName(name)
+  const message = 'A name must not begin with "cli:" or "pe_".'
+  return refused({ field: 'name', code: 'reserved', message })
+}
+
+const appsMax = 50
+
+export const scopeField = (description: string) =>
+  Type.Array(Type.String(), { minItems: 1, maxItems: appsMax, description, examples: [['acme']] })
+
+/** The ids of the apps, by slug or id; null, the whole service, if none are given. */
+export async function findScope(
+  context: Context,
+  names: readonly string[] | null | undefined,
+): Promise<Result<AppId[] | null>> {
+  if (names == null) return done(null)
+  const ids = new Set<AppId>()
+  for (const app of names) {
+    const found = await findTarget('app', context, { app })
+    if (!found.ok) return found
+    ids.add(found.value.id)
+  }
+  return done([...ids])
 }

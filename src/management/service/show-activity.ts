@@ -1,16 +1,17 @@
-/** Shows what happened lately, by minute or by hour. */
+/** Shows what happened lately, by minute or by hour, and counts emails and refusals by day. */
 import { Type } from 'typebox'
-import { activityDays, appMinutesKept } from '../../domain/bounds.ts'
-import { minuteMs } from '../../domain/duration.ts'
+import { activityDays, appMinutesKept, keepDays } from '../../domain/bounds.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { type Issue, type Parsed, parsed } from '../../domain/parsed.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
+import { isInScope } from '../operation/access.ts'
 import { chooseApps } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid } from '../operation/result.ts'
-import { appName, closed, time, timestamp } from '../operation/schema.ts'
-import { iso } from '../resources.ts'
+import { appName, appStatus, closed, time, timestamp } from '../operation/schema.ts'
+import { iso, newPageSchema, presentUsage, UsageResource } from '../resources.ts'
 
 const stepMinutes = { minute: 1, hour: 60 } as const
 type Step = keyof typeof stepMinutes
@@ -78,3 +79,45 @@ function readRange(query: { readonly from?: string; readonly to?: string }, step
   const message = `It must be earlier than to, and at most ${stepsMax} steps earlier.`
   return { ok: false, issues: [{ field: 'from', code: 'malformed_value', message }] }
 }
+
+export const showUsage = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/usage',
+  role: 'reader',
+  summary: `Counts the emails and refusals of an app by day (UTC) for the last ${keepDays} days, newest first.`,
+  answer: newPageSchema(UsageResource),
+  run: async ({ store }, _input, { id }) => done({ items: (await store.readUsage(id)).map(presentUsage), next: null }),
+})
+
+const { day: _, ...counts } = UsageResource.properties
+
+export const listUsage = operation({
+  method: 'GET',
+  path: '/v1/usage',
+  role: 'reader',
+  summary: 'Counts the emails and refusals of each app today (UTC), with its daily limit.',
+  answer: closed({
+    day: Type.String({ format: 'date' }),
+    endsAt: Type.String({ format: 'date-time' }),
+    items: Type.Array(
+      closed({
+        app: Type.String(),
+        slug: Type.String(),
+        name: Type.String(),
+        status: appStatus(),
+        dailyLimit: Type.Integer(),
+        ...counts,
+      }),
+    ),
+  }),
+  async run({ store, access }) {
+    const today = Math.floor(store.now() / dayMs)
+    const usage = await store.readUsageToday(access.apps && [...access.apps])
+    const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
+    const items = apps.map(({ id, slug, status, settings }) => {
+      const { day: _day, ...counted } = presentUsage({ day: '', counts: usage.get(id) ?? {} })
+      return { app: id, slug, name: settings.name, status, dailyLimit: settings.limits.daily, ...counted }
+    })
+    return done({ day: iso(today * dayMs).slice(0, 10), endsAt: iso((today + 1) * dayMs), items })
+  },
+})

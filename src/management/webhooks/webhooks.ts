@@ -1,9 +1,9 @@
 /** The webhooks of an app: its receiver and the last messages, the secret that signs them, a test. */
 import { Type } from 'typebox'
-import { dayMs } from '../../domain/duration.ts'
 import { webhookEvents } from '../../domain/webhooks/webhook.ts'
 import type { WebhookMessageRecord } from '../../store/webhook-store.ts'
 import { appNotFound } from '../operation/find-target.ts'
+import { daySeconds, graceField } from '../operation/name-fields.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
@@ -56,8 +56,6 @@ export const listWebhooks = operation({
   },
 })
 
-const daySeconds = dayMs / 1000
-
 export const makeWebhookSecret = operation({
   method: 'POST',
   path: '/v1/apps/{app}/webhooks/secret',
@@ -65,7 +63,7 @@ export const makeWebhookSecret = operation({
   summary:
     'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`, and those before it for the rest of theirs; with 0, none does.',
   body: closed({
-    graceSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' })),
+    graceSeconds: graceField(30),
   }),
   answer: closed({
     secret: Type.String({ description: 'Only this answer contains it.' }),

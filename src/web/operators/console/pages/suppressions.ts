@@ -2,7 +2,7 @@
 import { suppressionReasons } from '../../../../domain/delivery/states.ts'
 import { destinations } from '../../../../domain/delivery/suppression.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
-import type { SuppressionResource } from '../../../../management/suppressions/list-suppressions.ts'
+import type { SuppressionResource } from '../../../../management/suppressions/suppressions.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
 import { age, button, confirmation, linkButton, older, section, shorten, shortTime, table, time } from '../parts.ts'

@@ -1,10 +1,11 @@
-/** Queues a test email for an app. It is judged and limited like a request, but has no delivery key. */
+/** Emails with sample content: a preview, and a test email that is sent. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
-import { sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
+import { sampleAddress, sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
-import type { CodePlace } from '../../domain/request/email-content.ts'
+import { type CodePlace, codePlaces } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds, emailTypes } from '../../domain/request/email-kinds.ts'
 import type { EmailRequest } from '../../domain/request/email-request.ts'
 import { sampleCode } from '../../domain/request/one-time-code.ts'
@@ -12,10 +13,91 @@ import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgementsMax, toRejection } from '../../intake/accept-email.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
+import { renderEmail } from '../../templates/emails/render-email.ts'
+import { askedMax, chooseLanguage } from '../../templates/locales/choose-language.ts'
+import { isServiceAdmin } from '../operation/access.ts'
+import { checkSchema } from '../operation/check-schema.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { askedCode, askedLocale, choosePlace } from './asked.ts'
+import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
+
+const askedLocale = Type.String({
+  maxLength: askedMax,
+  description:
+    "A tag (BCP 47) or an Accept-Language list. If Postern has none of the languages, the app's language is used.",
+  examples: ['pt-BR'],
+})
+
+const askedCode = Type.Enum([...codePlaces], {
+  description:
+    'Where the email has a sample code: none, beside the link, or first, as for a link whose token is the code. Beside it by default if the app allows codes.',
+})
+
+function choosePlace(
+  { allowCodes }: Pick<AppSettings, 'allowCodes'>,
+  type: EmailType,
+  asked: CodePlace | undefined,
+): CodePlace {
+  if (!emailKinds[type].takesCode) return 'none'
+  return asked ?? (allowCodes ? 'beside' : 'none')
+}
+
+export const previewEmail = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/preview',
+  role: 'reader',
+  summary: 'Renders an email of the app with sample content. Sends and stores nothing.',
+  body: closed({
+    type: Type.Enum([...emailTypes]),
+    settings: Type.Optional(AppPatch),
+    locale: Type.Optional(askedLocale),
+    code: Type.Optional(askedCode),
+  }),
+  audited: false,
+  answer: closed({
+    subject: Type.String(),
+    html: Type.String(),
+    text: Type.String(),
+    language: Type.String({ description: 'The tag of the language it is written in.' }),
+  }),
+  run(context, { body: { type, settings: patch, locale, code } }, app) {
+    const { store } = context
+    const settings = patch === undefined ? done(app.settings) : patched(context, app, patch)
+    if (!settings.ok) return settings
+    const chosen = locale === undefined ? null : chooseLanguage(locale)
+    const place = choosePlace(settings.value, type, code)
+    const token = place === 'first' ? sampleCode : undefined
+    const content = {
+      ...(place !== 'none' && { code: sampleCode }),
+      ...(place === 'first' && { codeFirst: true as const }),
+      ...(chosen !== null && { locale: chosen }),
+      to: sampleAddress,
+      url: sampleUrl(settings.value, token) ?? `https://example.com/auth?token=${token ?? 'sample'}`,
+      organisationName: 'Example Organisation',
+      inviterName: 'Sam Example',
+      messageIdDomain: 'example.com',
+    }
+    return done(
+      renderEmail({
+        app: settings.value,
+        type,
+        content,
+        expiresAt: store.now() + sampleLifeMs,
+        lifeLeftMs: sampleLifeMs,
+      }),
+    )
+  },
+})
+
+function patched(context: Context, { settings, status }: App, patch: unknown): Result<AppSettings> {
+  const merged = checkSchema(AppBody, mergePatch({ ...settings, status }, patch))
+  const parsed = merged.ok
+    ? parseSettings(merged.value, { ...context, givesDomains: isServiceAdmin(context.access) })
+    : merged
+  if (parsed.ok) return done(parsed.value)
+  return invalid(parsed.issues.map((issue) => ({ ...issue, field: `settings.${issue.field}` })))
+}
 
 export const sendTestEmail = operation({
   method: 'POST',
