@@ -5,8 +5,8 @@ import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Found, FoundByKind, Restored } from '../store/database-facts.ts'
 import { type CommandSpec, option } from './command.ts'
 import { type CliDeps, commandConfig } from './context.ts'
+import { readSecretFile } from './global-options.ts'
 import { print, UsageError } from './output.ts'
-import { readSecretFile } from './secret-file.ts'
 
 export const backupCommand: CommandSpec = {
   use: 'backup <file>',

@@ -1,8 +1,8 @@
 /** The global options, which may stand anywhere in the line, and the environment that they make. */
 import { parseEnvFile } from '../config/env-file.ts'
+import { readPrivateFile } from '../config/private-file.ts'
 import type { Environment } from '../config/reader.ts'
 import { UsageError } from './output.ts'
-import { readSecretFile } from './secret-file.ts'
 
 export type CommandLine = {
   /** Without the global options. */
@@ -54,4 +54,19 @@ function takeValue(args: string[], name: string): string | undefined {
   const value = word === name ? args.splice(index, 1)[0] : word.slice(name.length + 1)
   if (value === undefined || value === '' || value.startsWith('-')) throw new UsageError(`${name} needs a value`)
   return value
+}
+
+/**
+ * A file that holds secrets.
+ * @throws UsageError if it cannot be read, or others have access to it
+ */
+export function readSecretFile(file: string, option: string): string {
+  try {
+    return readPrivateFile(file, (why) => {
+      throw new UsageError(`${option}: ${why}`)
+    })
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    throw new UsageError(`cannot read ${file} of ${option}: ${(error as Error).message}`)
+  }
 }

@@ -3,9 +3,8 @@ import { hasEnded } from '../domain/bearer.ts'
 import { listAll } from '../management/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
-import { expiresOption, graceOption } from './options.ts'
+import { expiresOption, graceOption, parseTime } from './options.ts'
 import { formatTime, listing, record, UsageError } from './output.ts'
-import { parseTime } from './time.ts'
 
 const nameOption = () => option('--name <name>', 'where the key is used, e.g. production')
 

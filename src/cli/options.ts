@@ -1,21 +1,46 @@
-/** Options that several commands have, and how their values are read. */
+/** Options that several commands have, and how their values are read: dates, lengths of time, numbers. */
 import { Option } from 'commander'
 import { dayMs } from '../domain/duration.ts'
 import { roles } from '../domain/operator/management-token.ts'
 import { emailTypes } from '../domain/request/email-kinds.ts'
+import { parseTimestamp } from '../domain/request/timestamp.ts'
 import { option } from './command.ts'
 import type { CliDeps } from './context.ts'
 import { CommandFailed, UsageError } from './output.ts'
-import { parseLength, parsePastTime, parseTime } from './time.ts'
 
-/** `--limit`: rows of a list. */
-export function parseLimit(value: string): number {
-  const limit = Number(value)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000)
-    throw new UsageError('--limit is a whole number from 1 to 10000')
-  return limit
+/** A date (midnight UTC) or a timestamp, as ISO 8601. */
+export function parseTime(text: string, option: string, forms = 'a date such as 2027-01-31'): string {
+  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text)
+  const parsed = parseTimestamp(isDate ? `${text}T00:00:00Z` : text, option)
+  if (parsed.ok) return new Date(parsed.value).toISOString()
+  throw new UsageError(`${option}: give ${forms}, or a time with its zone such as 2027-01-31T12:00:00Z`)
 }
 
+/** The same, or how long ago: `10m`, `2h`, `3d`. */
+function parsePastTime(text: string, option: string): string {
+  const ms = parseLength(text)
+  if (ms !== null) return new Date(Date.now() - ms).toISOString()
+  return parseTime(text, option, 'how long ago (10m, 2h, 3d), a date such as 2027-01-31')
+}
+
+const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
+
+/** `30m`, `24h` or `7d` in milliseconds; null for anything else. */
+function parseLength(text: string): number | null {
+  const [, count, unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
+  return count === undefined ? null : Number(count) * (units[unit] ?? 0)
+}
+
+/** Reads a whole number from 1. @param words completes `--wait is a whole number …` in the error */
+export const numberParser =
+  (option: string, words: string, max = Number.POSITIVE_INFINITY) =>
+  (text: string): number => {
+    const number = Number(text)
+    if (Number.isInteger(number) && number >= 1 && number <= max) return number
+    throw new UsageError(`${option} is a whole number${words}`)
+  }
+
+export const parseLimit = numberParser('--limit', ' from 1 to 10000', 10_000)
 export const limitOption = (): Option => option('--limit <n>', 'maximum rows', parseLimit).default(50)
 
 export const roleOption = (about: string): Option => new Option('--role <role>', about).choices(roles)

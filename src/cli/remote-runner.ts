@@ -13,8 +13,8 @@ import {
   type OperationRunner,
 } from '../management/operations.ts'
 import type { RawInput } from '../management/perform.ts'
+import { readSecretFile } from './global-options.ts'
 import { CommandFailed, UsageError } from './output.ts'
-import { readSecretFile } from './secret-file.ts'
 
 /** Longer than an operation takes: the slowest go through much mail for 5 s. */
 const usualDeadlineMs = 15_000

@@ -8,7 +8,7 @@ import type { Answer } from '../management/operations.ts'
 import type { SuppressionResource } from '../management/suppressions/suppressions.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import type { Call } from './context.ts'
-import { confirm, limitOption, pastOption, yesOption } from './options.ts'
+import { confirm, limitOption, numberParser, pastOption, yesOption } from './options.ts'
 import { formatTime, listing, UsageError } from './output.ts'
 
 type Filters = { app?: string; reason?: SuppressionReason; destination?: Destination }
@@ -68,7 +68,7 @@ const add = command({
   options: [
     option('--app <app>', 'mail of this app'),
     option('--all-apps', 'mail of all apps'),
-    option('--days <n>', 'for so many days (default: 30)', parseDays),
+    option('--days <n>', 'for so many days (default: 30)', numberParser('--days', ' of days')),
   ],
   examples: ['postern suppression add ana@example.com --app acme --days 7'],
   run({ call }, [to], { allApps = false, app, days }: { app?: string; allApps?: boolean; days?: number }) {
@@ -124,10 +124,4 @@ export const suppressionCommands: CommandGroup = {
   name: 'suppression',
   about: 'recipients that get no mail for a while: their mailbox does not exist, or they complained',
   commands: [list, find, add, remove, clear],
-}
-
-function parseDays(text: string): number {
-  const days = Number(text)
-  if (Number.isInteger(days) && days > 0) return days
-  throw new UsageError('--days is a whole number of days')
 }
