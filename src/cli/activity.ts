@@ -4,11 +4,9 @@ import { activityDays, appMinutesKept, keepDays } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
-import type { Answer } from '../management/operations.ts'
-import type { RefusalResource } from '../management/resources.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import { pastOption } from './options.ts'
-import { formatMs, formatTime, formatTimeAndAge, listing, record, table } from './output.ts'
+import { type Columns, formatMs, formatTime, formatTimeAndAge, listing, record } from './output.ts'
 
 type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
 
@@ -24,8 +22,42 @@ export const activityCommand = command({
   examples: ['postern activity --app acme --since 2h'],
   run: ({ call }, _, { app, since: from, step, until: to }: ActivityOptions) =>
     call('activity.show', { query: given({ app, step, from, to }) }),
-  show: describeActivity,
+  show({ from, items, step, to, total }) {
+    const range = `from ${formatTime(from)} to ${formatTime(to)}`
+    if (items.length === 0) return `nothing happened ${range}; counts are kept for ${activityDays} days`
+    const rows = [
+      ...items.map(({ at, ...counts }) => ({ ...counts, from: formatTime(at) })),
+      { ...total, from: 'total' },
+    ]
+    const details = record([
+      ['refused', byCode(total.refused)],
+      ['failed', byCode(total.failed)],
+      ['bounced', byCode(total.bounced)],
+      ['replies', byCode(total.replies)],
+      ['step', step],
+    ])
+    return `${listing(rows, '', columns)}\n\n${details}`
+  },
 })
+
+const columns: Columns<ActivityCounts & { readonly from: string | null }> = {
+  from: ({ from }) => from,
+  accepted: ({ accepted }) => accepted,
+  refused: ({ refused }) => sumCounts(refused),
+  delivered: ({ delivered }) => delivered,
+  deferred: ({ deferred }) => deferred,
+  failed: ({ failed }) => sumCounts(failed),
+  expired: ({ expired }) => expired,
+  bounced: ({ bounced }) => sumCounts(bounced),
+  complained: ({ complained }) => complained,
+  suppressed: ({ suppressed }) => suppressed,
+  p95: ({ p95Ms }) => formatMs(p95Ms),
+}
+
+const byCode = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([code, count]) => `${count} × ${code}`)
+    .join(', ')
 
 const listRefusals = command({
   use: 'list <app>',
@@ -49,7 +81,17 @@ const showRefusal = command({
   about: 'show one refused request by its requestId',
   examples: ['postern refusal show req_01kgzv9m2c00ky8q2n4x7dbt6s'],
   run: ({ call }, [request]) => call('refusal.show', { params: { request } }),
-  show: (found) => describeRefused(found),
+  show: (refusal) =>
+    record([
+      ['request', refusal.requestId],
+      ['at', formatTimeAndAge(refusal.at)],
+      ['app', refusal.app],
+      ['key', refusal.key],
+      ['answer', `${refusal.status} ${refusal.code}: ${refusal.message}`],
+      ['issues', refusal.issues.join(', ')],
+      ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
+      ['check with', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
+    ]),
 })
 
 export const refusalCommands: CommandGroup = {
@@ -57,60 +99,3 @@ export const refusalCommands: CommandGroup = {
   about: 'find out why requests were refused',
   commands: [listRefusals, showRefusal],
 }
-
-const heads = [
-  'from',
-  'accepted',
-  'refused',
-  'delivered',
-  'deferred',
-  'failed',
-  'expired',
-  'bounced',
-  'complained',
-  'suppressed',
-  'p95',
-]
-
-const cells = (counts: ActivityCounts) => [
-  counts.accepted,
-  sumCounts(counts.refused),
-  counts.delivered,
-  counts.deferred,
-  sumCounts(counts.failed),
-  counts.expired,
-  sumCounts(counts.bounced),
-  counts.complained,
-  counts.suppressed,
-  formatMs(counts.p95Ms),
-]
-
-function describeActivity({ from, items, step, to, total }: Answer<'activity.show'>): string {
-  const range = `from ${formatTime(from)} to ${formatTime(to)}`
-  if (items.length === 0) return `nothing happened ${range}; counts are kept for ${activityDays} days`
-  const rows = items.map((item) => [formatTime(item.at), ...cells(item)])
-  const byCode = (counts: Readonly<Record<string, number>>) =>
-    Object.entries(counts)
-      .map(([code, count]) => `${count} × ${code}`)
-      .join(', ')
-  const details = record([
-    ['refused', byCode(total.refused)],
-    ['failed', byCode(total.failed)],
-    ['bounced', byCode(total.bounced)],
-    ['replies', byCode(total.replies)],
-    ['step', step],
-  ])
-  return `${table(heads, [...rows, ['total', ...cells(total)]])}\n\n${details}`
-}
-
-const describeRefused = (refusal: RefusalResource): string =>
-  record([
-    ['request', refusal.requestId],
-    ['at', formatTimeAndAge(refusal.at)],
-    ['app', refusal.app],
-    ['key', refusal.key],
-    ['answer', `${refusal.status} ${refusal.code}: ${refusal.message}`],
-    ['issues', refusal.issues.join(', ')],
-    ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
-    ['check with', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
-  ])

@@ -6,7 +6,7 @@ import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { type CommandSpec, option } from './command.ts'
 import { type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
-import { yesOption } from './options.ts'
+import { confirm, yesOption } from './options.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
 export const applyCommand: CommandSpec = {
@@ -41,7 +41,13 @@ async function apply(
     changed: changes.map(({ wanted, now }) => ({ slug: wanted.slug, created: now === null })),
   }
   if (dryRun || changes.length === 0) return print(deps.output, { ...document, dryRun }, shown)
-  if (!yes) await confirm(deps, shown(), changes.length)
+  if (!yes)
+    await confirm(deps, {
+      question: `${shown()}\n\nChange ${changes.length === 1 ? 'this app' : `these ${changes.length} apps`}? Type yes: `,
+      answer: 'yes',
+      none: 'nothing was changed',
+      without: `add --yes to skip the confirmation\n\n${shown()}`,
+    })
   for (const change of changes) await write(context, change)
   print(deps.output, { ...document, dryRun }, () => `${yes ? `${shown()}\n\n` : ''}${changes.length} done`)
 }
@@ -112,12 +118,6 @@ function describe({ now, planned }: Change): string {
     (name) => `  ${name}: ${JSON.stringify(now[name]) ?? 'none'} → ${JSON.stringify(planned[name]) ?? 'none'}`,
   )
   return [`change ${planned.slug}`, ...lines].join('\n')
-}
-
-async function confirm({ ask }: CliDeps, plan: string, count: number): Promise<void> {
-  const answer = await ask(`${plan}\n\nChange ${count === 1 ? 'this app' : `these ${count} apps`}? Type yes: `)
-  if (answer === null) throw new CommandFailed(`nothing was changed: add --yes to skip the confirmation\n\n${plan}`)
-  if (answer.trim() !== 'yes') throw new CommandFailed('nothing was changed')
 }
 
 /** Only on the version that the plan has shown. */

@@ -5,14 +5,28 @@ import type { SigningKeyResource } from '../management/domains/signing-keys.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, command, option } from './command.ts'
 import { confirm, yesOption } from './options.ts'
-import { formatTime, record, table } from './output.ts'
+import { formatTime, listing, record } from './output.ts'
 
 const show = command({
   use: 'show <app>',
   about: 'show the domain, its keys, and the records to publish',
   examples: ['postern domain show acme'],
   run: ({ call }, [app]) => call('domain.show', { params: { app } }),
-  show: (shown, [app]) => describeDomain(shown, app),
+  show({ apps, domain, keys }, [app]) {
+    const head = record([
+      ['domain', domain],
+      ['apps', apps.join(', ')],
+    ])
+    if (keys.length === 0)
+      return `${head}\n\nPostern does not sign its mail. If your relay does not sign it either, "postern domain add-key ${app}" makes a key.`
+    const list = listing(keys, '', {
+      key: ({ selector }) => selector,
+      algorithm: ({ algorithm }) => algorithm,
+      state: ({ state }) => state,
+      since: ({ changedAt }) => formatTime(changedAt),
+    })
+    return [head, list, ...keys.map((key) => describeKey(key, app))].join('\n\n')
+  },
 })
 
 const prove = command({
@@ -30,7 +44,7 @@ const addKey = command({
   examples: ['postern domain add-key acme'],
   run: ({ call }, [app], { algorithm }: { algorithm: SigningAlgorithm }) =>
     call('domain.add_key', { params: { app }, body: { algorithm } }),
-  show: (key, [app]) => `${describeRecord(key)}\n\n${describeNext(key, app)}`,
+  show: (key, [app]) => describeKey(key, app),
 })
 
 const activateKey = command({
@@ -79,33 +93,18 @@ export const domainCommands: CommandGroup = {
   commands: [show, prove, addKey, activateKey, check, removeKey],
 }
 
-type Shown = Answer<'domain.show'>
 type Line = Answer<'domain.check'>['lines'][number]
 
-function describeDomain({ apps, domain, keys }: Shown, app: string): string {
-  const head = record([
-    ['domain', domain],
-    ['apps', apps.join(', ')],
-  ])
-  if (keys.length === 0)
-    return `${head}\n\nPostern does not sign its mail. If your relay does not sign it either, "postern domain add-key ${app}" makes a key.`
-  const rows = keys.map(({ selector, algorithm, state, changedAt }) => [
-    selector,
-    algorithm,
-    state,
-    formatTime(changedAt),
-  ])
-  const records = keys.map((key) => `${describeRecord(key)}\n\n${describeNext(key, app)}`)
-  return [head, table(['key', 'algorithm', 'state', 'since'], rows), ...records].join('\n\n')
-}
-
-/** For a form of a DNS provider, and for a zone file. */
-const describeRecord = ({ record: { name, quoted, type, value } }: SigningKeyResource): string =>
-  `${record([
+/** Its record, for a form of a DNS provider and for a zone file, and what to do next. */
+function describeKey(key: SigningKeyResource, app: string): string {
+  const { name, quoted, type, value } = key.record
+  const fields = record([
     ['name', name],
     ['type', type],
     ['value', value],
-  ])}\n\nIn a zone file:\n${name}. IN ${type} ( ${quoted} )`
+  ])
+  return `${fields}\n\nIn a zone file:\n${name}. IN ${type} ( ${quoted} )\n\n${describeNext(key, app)}`
+}
 
 function describeNext({ selector, state }: SigningKeyResource, app: string): string {
   switch (state) {

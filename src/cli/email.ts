@@ -4,14 +4,13 @@ import { keepDays } from '../domain/bounds.ts'
 import { counted } from '../domain/counts.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-kinds.ts'
-import type { EmailDetail } from '../management/emails/emails.ts'
 import { listAll } from '../management/list-all.ts'
 import type { EmailResource } from '../management/resources.ts'
 import type { SuppressionResource } from '../management/suppressions/suppressions.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import type { CommandContext } from './context.ts'
 import { limitOption, pastOption } from './options.ts'
-import { formatTime, formatTimeAndAge, listing, record, table, UsageError } from './output.ts'
+import { formatTime, formatTimeAndAge, listing, record, UsageError } from './output.ts'
 
 type Filters = { app?: string; key?: string; type?: EmailType; state?: EmailState; since?: string }
 type ListOptions = Filters & { to?: string; limit: number }
@@ -62,7 +61,27 @@ const show = command({
   document: ({ email }) => email,
   show({ app, email }) {
     const hint = isWaiting(email) ? '\n"postern status" says whether mail is being sent.' : ''
-    return `${email.explanation}${hint}\n\n${describe(email, app)}`
+    const summary = record([
+      ['id', email.id],
+      ['app', app],
+      ['key', email.key ?? 'none: a test email'],
+      ['type', email.type],
+      ['state', email.state],
+      ['reason', email.reason],
+      ['attempts', email.attempts],
+      ['lost leases', email.lostLeases === 0 ? null : email.lostLeases],
+      ['accepted', formatTimeAndAge(email.acceptedAt)],
+      ['link expires', formatTimeAndAge(email.expiresAt)],
+      ['next attempt', formatTimeAndAge(email.nextAttemptAt)],
+      ['finished', formatTimeAndAge(email.finishedAt)],
+    ])
+    const attempts = listing(email.trail, '', {
+      at: ({ at }) => formatTime(at),
+      outcome: ({ outcome }) => (outcome === 'unattempted' ? 'not tried' : outcome.replaceAll('_', ' ')),
+      by: ({ relay, source }) => relay ?? (source === undefined ? null : `a report (${source})`),
+      reply: ({ reply }) => reply ?? null,
+    })
+    return [`${email.explanation}${hint}`, summary, attempts].filter(Boolean).join('\n\n')
   },
 })
 
@@ -138,29 +157,4 @@ function describeNone({ app, state, to }: Partial<ListOptions>): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
   const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last ${keepDays} days`
   return `${none}; "postern refusal list ${app ?? 'APP'}" lists refused requests`
-}
-
-function describe(email: EmailDetail, app: string): string {
-  const summary = record([
-    ['id', email.id],
-    ['app', app],
-    ['key', email.key ?? 'none: a test email'],
-    ['type', email.type],
-    ['state', email.state],
-    ['reason', email.reason],
-    ['attempts', email.attempts],
-    ['lost leases', email.lostLeases === 0 ? null : email.lostLeases],
-    ['accepted', formatTimeAndAge(email.acceptedAt)],
-    ['link expires', formatTimeAndAge(email.expiresAt)],
-    ['next attempt', formatTimeAndAge(email.nextAttemptAt)],
-    ['finished', formatTimeAndAge(email.finishedAt)],
-  ])
-  if (email.trail.length === 0) return summary
-  const rows = email.trail.map(({ at, outcome, relay, reply, source }) => [
-    formatTime(at),
-    outcome === 'unattempted' ? 'not tried' : outcome.replaceAll('_', ' '),
-    relay ?? (source === undefined ? null : `a report (${source})`),
-    reply ?? null,
-  ])
-  return `${summary}\n\n${table(['at', 'outcome', 'by', 'reply'], rows)}`
 }

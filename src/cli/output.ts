@@ -50,12 +50,11 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
   return [line(heads), ...texts.map(line)].join('\n')
 }
 
-/** A list of things as a table; a column is a head and the cell of an item. */
-export const listing = <Item>(
-  items: readonly Item[],
-  none: string,
-  columns: Readonly<Record<string, (item: Item) => Cell>>,
-): string =>
+/** By its head, the cell of an item. */
+export type Columns<Item> = Readonly<Record<string, (item: Item) => Cell>>
+
+/** A list of things as a table. */
+export const listing = <Item>(items: readonly Item[], none: string, columns: Columns<Item>): string =>
   items.length === 0
     ? none
     : table(

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { reportedDays, reportMax, reportTextMax } from '../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../domain/counts.ts'
-import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, type CommandSpec, command, given, option } from './command.ts'
 import { CommandFailed, formatTimeAndAge, record, UsageError } from './output.ts'
 
@@ -11,7 +10,20 @@ const status = command({
   about: `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
   examples: ['postern report status'],
   run: ({ call }) => call('report.show', {}),
-  show: (shown) => describeStatus(shown),
+  show({ apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt, providers, sources }) {
+    const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
+    return record([
+      ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
+      ['apps with their own', apps.join(' ')],
+      ['bounce listener', bounceListener ?? 'not configured here (POSTERN_BOUNCE_LISTEN)'],
+      ['reports listener', reportsListener ?? 'not configured here (POSTERN_REPORTS_LISTEN)'],
+      ['accepts calls of', providers.join(', ')],
+      ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
+      [`last ${reportedDays} days`, `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`],
+      ['causes', causes.map(([cause, count]) => `${formatCount(count)} × ${cause}`).join(', ')],
+      ['last report', lastAt === null ? 'none in this time' : formatTimeAndAge(lastAt)],
+    ])
+  },
 })
 
 type ReadOptions = { recipient?: string; dryRun?: boolean }
@@ -34,7 +46,17 @@ or its email is still in the queue: then programs that deliver mail keep it, and
     if (text.trim() === '') throw new NoReport('the report is empty')
     return call('report.read', { body: { report: fit(text), dryRun, ...given({ recipient }) } })
   },
-  show: (answer) => describe(answer),
+  show({ about, cause, email, explanation, finding, form, permanent, reply }) {
+    const details = record([
+      ['report', `${finding.replaceAll('_', ' ')}, ${form === 'fields' ? 'in fields' : 'in prose'}`],
+      ['about', about],
+      ['cause', cause === null ? null : `${cause}${permanent === true ? '' : ', not permanent'}`],
+      ['reply', reply],
+      ['email', email?.id],
+      ['its state', email?.state],
+    ])
+    return `${explanation}\n\n${details}`
+  },
   fault({ result }) {
     if (result === 'recorded' || result === 'already') return null
     throw new (result === 'waiting' ? CommandFailed : NoReport)('the report was not recorded; see above')
@@ -51,23 +73,6 @@ export const reportCommands: CommandGroup = {
   name: 'report',
   about: 'reports about sent emails: bounces and complaints',
   commands: [status, readOrPostpone],
-}
-
-function describeStatus(status: Answer<'report.show'>): string {
-  const { apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt } = status
-  const { providers, sources } = status
-  const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
-  return record([
-    ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
-    ['apps with their own', apps.join(' ')],
-    ['bounce listener', bounceListener ?? 'not configured here (POSTERN_BOUNCE_LISTEN)'],
-    ['reports listener', reportsListener ?? 'not configured here (POSTERN_REPORTS_LISTEN)'],
-    ['accepts calls of', providers.join(', ')],
-    ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
-    [`last ${reportedDays} days`, `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`],
-    ['causes', causes.map(([cause, count]) => `${formatCount(count)} × ${cause}`).join(', ')],
-    ['last report', lastAt === null ? 'none in this time' : formatTimeAndAge(lastAt)],
-  ])
 }
 
 /** The report was judged, and does not count. */
@@ -94,17 +99,4 @@ function fit(report: string): string {
   let text = report.slice(0, reportTextMax).replaceAll('\0', '').toWellFormed()
   while (Buffer.byteLength(JSON.stringify(text)) > reportTextMax) text = text.slice(0, 0.9 * text.length)
   return text.toWellFormed()
-}
-
-function describe(answer: Answer<'report.read'>): string {
-  const { about, cause, email, explanation, finding, form, permanent, reply } = answer
-  const details = record([
-    ['report', `${finding.replaceAll('_', ' ')}, ${form === 'fields' ? 'in fields' : 'in prose'}`],
-    ['about', about],
-    ['cause', cause === null ? null : `${cause}${permanent === true ? '' : ', not permanent'}`],
-    ['reply', reply],
-    ['email', email === null ? null : email.id],
-    ['its state', email === null ? null : email.state],
-  ])
-  return `${explanation}\n\n${details}`
 }

@@ -2,10 +2,10 @@
 import { Option } from 'commander'
 import { auditDays } from '../domain/bounds.ts'
 import { counted, sumCounts } from '../domain/counts.ts'
-import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../domain/operator/audit.ts'
+import { auditActions, auditGroups } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/list-all.ts'
-import type { Answer } from '../management/operations.ts'
+import type { CallInput } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { AttentionKind } from '../management/service/condition.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
@@ -20,19 +20,23 @@ export const statusCommand = command({
     'show what needs attention, counts for today and the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
   examples: ['postern status'],
   run: ({ call }) => call('status.show', {}),
-  show: (status) => describe(status),
+  show(status) {
+    const { today, lastHour, apps, nodes, queue } = status
+    const counts = record([
+      ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
+      [
+        '',
+        `${counted(today.expired, 'link')} expired before the email was sent, ${counted(today.refused, 'request')} refused`,
+      ],
+      ['last hour', lastHour && describeHour(lastHour)],
+      ['apps', apps],
+    ])
+    return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
+  },
   fault: ({ ok }) => (ok ? null : 'something needs attention; see above'),
 })
 
-type AuditOptions = {
-  app?: string
-  action?: AuditAction
-  group?: AuditGroup
-  actor?: string
-  since?: string
-  until?: string
-  limit: number
-}
+type AuditOptions = NonNullable<CallInput<'audit.list'>['query']> & { readonly limit: number }
 
 export const auditCommand = command({
   use: 'audit',
@@ -68,7 +72,14 @@ export const whoamiCommand = command({
   about: 'show the name, role and apps that commands act with',
   examples: ['postern whoami --url https://console.acme.test --token-file token.txt'],
   run: ({ call }) => call('whoami', {}),
-  show: (me) => describeAccess(me),
+  show: ({ name, role, apps, expiresAt, version }) =>
+    record([
+      ['name', name],
+      ['role', role],
+      ['apps', apps === null ? 'all' : apps.join(' ')],
+      ['expires', formatTime(expiresAt)],
+      ['service', `postern ${version}`],
+    ]),
 })
 
 /** The command that shows more of a condition. */
@@ -109,20 +120,6 @@ function describeProblems({ attention, earlier }: Pick<StatusResource, 'attentio
     ({ message, from, until }) => `  - ${formatTime(from)} to ${until.slice(11, 19)}Z: ${message}`,
   )
   return lines.length === 0 ? now : `${now}\n\nEarlier problems:\n${lines.join('\n')}`
-}
-
-function describe(status: StatusResource): string {
-  const { today, lastHour, apps, nodes, queue } = status
-  const counts = record([
-    ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
-    [
-      '',
-      `${counted(today.expired, 'link')} expired before the email was sent, ${counted(today.refused, 'request')} refused`,
-    ],
-    ['last hour', lastHour && describeHour(lastHour)],
-    ['apps', apps],
-  ])
-  return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
 }
 
 function describeHour(counts: ActivityCounts): string {
@@ -173,12 +170,3 @@ function describeChange({ before, after }: AuditResource): string {
     .map((name) => `${name}: ${show(before[name])} → ${show(after[name])}`)
     .join(', ')
 }
-
-const describeAccess = ({ name, role, apps, expiresAt, version }: Answer<'whoami'>): string =>
-  record([
-    ['name', name],
-    ['role', role],
-    ['apps', apps === null ? 'all' : apps.join(' ')],
-    ['expires', formatTime(expiresAt)],
-    ['service', `postern ${version}`],
-  ])
