@@ -35,9 +35,7 @@ const authHookUrl = (authHooksUrl: string | null, { name }: AuthHook, { slug }: 
 /** The system of a path. */
 function requireSystem(name: string): AuthHook | Result<never> {
   const known = systems.map((system) => system.name).join(', ')
-  return (
-    findSystem(name) ?? fail('not_found', `Postern takes no auth hooks of "${name}": the systems are ${known}.`)
-  )
+  return findSystem(name) ?? fail('not_found', `Postern takes no auth hooks of "${name}": the systems are ${known}.`)
 }
 
 export const listAuthHooks = operation({
