@@ -104,8 +104,6 @@ export function present<T extends object>(fields: T): { [Name in keyof T]?: Excl
 export function escapeQuery(link: string): string {
   const begin = link.indexOf('?') + 1
   if (begin === 0) return link
-  return link.slice(0, begin) + link.slice(begin).replace(/[^\x21-\x7e]|["#<>\\]/gu, percentEncode)
+  const query = link.slice(begin).toWellFormed()
+  return link.slice(0, begin) + query.replace(/[^\x21-\x7e]|["#<>\\]/gu, encodeURIComponent)
 }
-
-const percentEncode = (character: string): string =>
-  Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join('')

@@ -129,8 +129,7 @@ function readApp(
 }
 
 // `URL` does not escape these five characters in a query, and mail clients end links at them.
-const escapeLoose = (raw: string): string =>
-  raw.replace(/[|^{}`]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+const escapeLoose = (raw: string): string => raw.replace(/[|^{}`]/g, encodeURIComponent)
 
 // Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
 function readToken(query: string | undefined): Parsed<string> {
