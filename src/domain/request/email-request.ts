@@ -71,7 +71,10 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   const code = rawCode === undefined ? null : parseCode(rawCode, !takesCode)
   const organisationName = keep(parseName('organisationName', own, hasNames))
   const inviterName = keep(parseName('inviterName', own, hasNames))
-  if (hasNames && organisationName === '') issues.push(missing('organisationName'))
+  if (hasNames && organisationName === '') {
+    const message = 'organisationName is required for organisation_invite.'
+    issues.push({ field: 'organisationName', code: 'required', message })
+  }
   if (issues.length > 0) issues.push(...findMisnamed(fields.value))
   if (issues.length > 0 || to === undefined || type === undefined || url === undefined || expiresAt === undefined) {
     return { url, request: refused(...issues), code }
@@ -123,20 +126,12 @@ export const nestedDeeper = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => nestedDeeper(inner, levels - 1)))
 
-const missing = (field: string): Issue => ({
-  field,
-  code: 'required',
-  message:
-    field === 'organisationName' ? 'organisationName is required for organisation_invite.' : `${field} is required.`,
-})
-const wrongType = (field: string): Issue => ({
-  field,
-  code: 'not_a_string',
-  message:
-    field === 'expiresAt'
-      ? 'expiresAt must be a JSON string: an ISO 8601 date and time with its zone, such as "2026-11-20T17:05:00Z".'
-      : `${field} must be a JSON string.`,
-})
+/** The fault of a field that is no text. */
+const notText = (field: string): Issue => {
+  const needed =
+    field === 'expiresAt' ? `: an ISO 8601 date and time with its zone, such as "2026-11-20T17:05:00Z".` : '.'
+  return { field, code: 'not_a_string', message: `${field} must be a JSON string${needed}` }
+}
 
 const fieldNames = ['to', 'type', 'url', 'expiresAt', 'locale', 'code', ...Object.entries(aliases).flat()]
 const foldName = (name: string): string => name.toLowerCase().replace(/[_-]/g, '')
@@ -166,8 +161,8 @@ function findMisnamed(fields: Fields): Issue[] {
 }
 
 function requiredText(field: string, value: unknown): Parsed<string> {
-  if (value === undefined || value === '') return refused(missing(field))
-  return typeof value === 'string' ? parsed(value) : refused(wrongType(field))
+  if (value === undefined || value === '') return refuser(field)('required', `${field} is required.`)
+  return typeof value === 'string' ? parsed(value) : refused(notText(field))
 }
 
 function parseType(value: unknown): Parsed<EmailType> {
@@ -200,7 +195,7 @@ export function readName(field: keyof typeof aliases, text: string | undefined):
 function parseName(field: keyof typeof aliases, own: (name: string) => unknown, invites: boolean): Parsed<string> {
   const refuse = refuser(field)
   const [value, alias] = [own(field), own(aliases[field])]
-  if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) return refused(wrongType(field))
+  if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) return refused(notText(field))
   if (value !== undefined && alias !== undefined && value !== alias)
     return refuse('alias_conflict', `Give ${field} or ${aliases[field]}, or the same in both.`)
   const name = (value ?? alias ?? '') as string
