@@ -11,30 +11,23 @@ import type { FailureReason } from './states.ts'
  */
 export type DeliveryOutcome =
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly relay: string }
-  | {
+  | (Tried & {
       readonly kind: 'deferred'
-      readonly reply: Reply
-      readonly relay: string | null
       /** The connection was lost after the final dot: the relay may have taken the message. */
       readonly ambiguous: boolean
       readonly waitMs: number
-    }
-  | {
-      readonly kind: 'failed'
-      readonly reply: Reply
-      readonly relay: string | null
-      readonly reason: FailureReason
-    }
+    })
+  | (Tried & { readonly kind: 'failed'; readonly reason: FailureReason })
   | { readonly kind: 'expired' }
   | { readonly kind: 'cancelled'; readonly reason: 'reserved_domain' }
-  | {
+  | (Tried & {
       readonly kind: 'unattempted'
-      readonly reply: Reply
-      readonly relay: string | null
       readonly waitMs: number
       /** The id of the ring key without which the email cannot be opened. */
       readonly missingKey?: string
-    }
+    })
+
+type Tried = { readonly reply: Reply; readonly relay: string | null }
 
 /**
  * One line of an email's record: an attempt, or a report about it. `lost`: the lease was taken back before
