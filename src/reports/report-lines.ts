@@ -20,21 +20,10 @@ const blocksMax = 1000
 export type Fields = ReadonlyMap<string, string>
 
 /** The fields that say something about a delivery, or name its recipient; all others are left out. */
-const names: ReadonlySet<string> = new Set([
-  'return-path',
-  'from',
-  'subject',
-  'auto-submitted',
-  'x-failed-recipients',
-  'final-recipient',
-  'original-recipient',
-  'to',
-  'action',
-  'status',
-  'diagnostic-code',
-  'feedback-type',
-  'x-hmxmroriginalrecipient',
-])
+const names: ReadonlySet<string> = new Set(
+  `return-path from subject auto-submitted x-failed-recipients final-recipient original-recipient to action status
+diagnostic-code feedback-type x-hmxmroriginalrecipient`.split(/\s/),
+)
 const nameMax = Math.max(...Array.from(names, (name) => name.length))
 
 /** The fields of the header, and those of each later block that has some. */

@@ -42,10 +42,7 @@ const readDefanged = (word: string): string =>
     .replace(/[[({](\.|dot|:|@|at|\/)[\])}]/gi, (_, sign: string) => signs.get(sign.toLowerCase()) ?? sign)
     .replaceAll('\\/', '/')
 
-const signs: ReadonlyMap<string, string> = new Map([
-  ['dot', '.'],
-  ['at', '@'],
-])
+const signs: ReadonlyMap<string, string> = new Map(Object.entries({ dot: '.', at: '@' }))
 
 function findPlain(word: string, min: number): Span[] {
   const found = [findLink(word), findBareLink(word), findNamed(word), ...findAddresses(word)]
@@ -156,13 +153,9 @@ function findAddresses(word: string): Span[] {
   return [...spans, ...findRoutes(word)]
 }
 
-const opening: ReadonlyMap<string, string> = new Map([
-  ['"', '"'],
-  ["'", "'"],
-  [')', '('],
-  ['>', '<'],
-  [']', '['],
-])
+const opening: ReadonlyMap<string, string> = new Map(
+  Object.entries({ '"': '"', "'": "'", ')': '(', '>': '<', ']': '[' }),
+)
 
 /** Names of the values that servers write beside a host. */
 const hostKeys =
