@@ -35,18 +35,10 @@ export function readProse(header: Fields, text: string, addresses: readonly stri
   if (!isReport) return []
   const quoted = [quotesReply, saysFailure].map((test) => lines.findIndex(test)).find((at) => at >= 0) ?? 0
   const isWarning = warning.test(body) || /\bwarning\b|\bdelay/.test(subject)
-  return [
-    {
-      finalRecipient: null,
-      originalRecipient: null,
-      action: isWarning ? 'delayed' : 'failed',
-      status: null,
-      ...judgeReply(readParagraph(lines, quoted), {
-        status: null,
-        addresses: [...addresses, ...listAddresses(lines.join(' '))],
-      }),
-    },
-  ]
+  const addressesOfAll = [...addresses, ...listAddresses(lines.join(' '))]
+  const judged = judgeReply(readParagraph(lines, quoted), { status: null, addresses: addressesOfAll })
+  const action = isWarning ? 'delayed' : 'failed'
+  return [{ finalRecipient: null, originalRecipient: null, action, status: null, ...judged }]
 }
 
 /** Where the fields of a report begin. */

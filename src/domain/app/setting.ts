@@ -15,7 +15,7 @@ import type { AuthHookSettings } from '../auth-hooks/auth-hook-settings.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { type AppLimits, defaultLimits } from '../limit.ts'
-import type { Issue } from '../parsed.ts'
+import { type Issue, issuesOf } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
 import type { EmailType } from '../request/email-kinds.ts'
 import type { HostedLinkMode } from './hosted-link.ts'
@@ -136,10 +136,7 @@ export const isText = (max: number): Check =>
     `1 to ${max} characters, not blank, without ${deceptive}.`,
   )
 
-export const isAddress: Check = (value, field) => {
-  const address = parseEmailAddress(value, field)
-  return address.ok ? [] : address.issues
-}
+export const isAddress: Check = (value, field) => issuesOf([parseEmailAddress(value, field)])
 
 export const isNoAddress = rule(
   (value) => !/[<>]|\S@\S/.test(value),
