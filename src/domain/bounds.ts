@@ -33,10 +33,7 @@ export const idempotencyHours = 24
 export const idempotencyMs = idempotencyHours * hourMs
 /** How long records and counts are kept. */
 export const keepDays = 30
-/**
- * Keys of an app that work, and as many that have ended (the newest are kept), so that reading them all stays
- * cheap.
- */
+/** Keys of an app that work, and as many that have ended (the newest), so that reading all stays cheap. */
 export const keysMax = 1000
 /**
  * Secrets of one auth server of an app that work: the newest, and those before it in their grace. Each call

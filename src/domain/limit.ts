@@ -32,9 +32,7 @@ export const keyWindowS = 60
 export const recipientWindowS = 3600
 export const dailyWindowS = 86_400
 
-/**
- * The refusals for a limit: the policy's name in `RateLimit` headers, its window, and the flag that sets it.
- */
+/** The refusals for a limit: the policy's name in `RateLimit` headers, its window, the flag that sets it. */
 export const limitRefusals = {
   key_rate_limited: { policy: 'key', windowS: keyWindowS, flag: '--key-per-minute' },
   recipient_rate_limited: { policy: 'recipient', windowS: recipientWindowS, flag: '--recipient-per-hour' },
@@ -43,9 +41,7 @@ export const limitRefusals = {
 
 export type LimitRefusal = keyof typeof limitRefusals
 
-/**
- * The limit that was reached: its policy (`quota` per `windowS` seconds), and the wait until it allows more.
- */
+/** The limit that was reached (`quota` per `windowS` seconds), and the wait until it allows more. */
 export type LimitHit = { readonly quota: number; readonly windowS: number; readonly retryAfterMs: number }
 
 /** The public text for a limit: which one it is, how long to wait, and how an operator changes it. */

@@ -1,7 +1,4 @@
-/**
- * Delivery keys: the bearer secrets (`domain/bearer.ts`) with the prefix `pst_`, which apps send with their
- * requests.
- */
+/** Delivery keys: the bearer secrets with the prefix `pst_`, which apps send with their requests. */
 import { hashBearer, hashIfSecret, newBearer, type Presented, parseBearer } from '../bearer.ts'
 
 declare const brand: unique symbol

@@ -22,10 +22,7 @@ type HostedLinkSettings = {
 export type HostedLinkPolicy = LinkPolicy &
   HostedLinkSettings & { readonly schemes: ReadonlySet<string>; readonly slug: string }
 
-/**
- * `direct`: the email carries the request's link. `hosted`: it carries a link to our page, which opens
- * `destination`.
- */
+/** `direct`: the email carries the request's link. `hosted`: one to our page, which opens `destination`. */
 export type HostedLinkChoice =
   | { readonly kind: 'direct' }
   | { readonly kind: 'hosted'; readonly destination: AuthLink }

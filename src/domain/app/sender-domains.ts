@@ -55,9 +55,7 @@ export function checkSenderDomains(sender: Sender): Issue[] {
   })
 }
 
-/**
- * The sender domains with those that the addresses name: an admin of the whole service gives them this way.
- */
+/** The sender domains and those of the addresses: an admin of the whole service gives them this way. */
 export const withAddressDomains = (sender: Sender): string[] => [
   ...new Set([...sender.senderDomains, ...senderAddresses(sender).flatMap(([, address]) => findDomain(address) ?? [])]),
 ]

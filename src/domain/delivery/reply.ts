@@ -1,6 +1,4 @@
-/**
- * The reply of a relay, whatever protocol it speaks, and what a failure means for the email and the relay.
- */
+/** The reply of a relay, by any protocol, and what a failure means for the email and the relay. */
 
 import { redact, type Source } from '../redaction/redact.ts'
 

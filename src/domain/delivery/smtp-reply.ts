@@ -13,10 +13,7 @@ const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 /** Whether a reason is the reply of a relay, and not a fault of the network or of TLS. */
 export const isReply = (reason: string): boolean => replyShape.test(reason)
 
-/**
- * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and
- * redacted.
- */
+/** A relay's reply (multi-line as one text), redacted, with its codes of RFC 5321 and RFC 3463 if any. */
 export function parseReply(raw: string, source: Source = { kind: 'other' }): Reply {
   const match = replyShape.exec(raw)
   const code = match?.[1] === undefined ? null : Number(match[1])

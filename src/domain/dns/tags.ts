@@ -1,6 +1,4 @@
-/**
- * The form of DKIM and DMARC records: `name=value; name=value`, where capitals count (RFC 6376, section 3.2).
- */
+/** DKIM and DMARC records: `name=value; name=value`, where capitals count (RFC 6376, section 3.2). */
 
 /** The values of tags by their names; null if the text is not of this form, or has a tag twice. */
 export function readTags(text: string): ReadonlyMap<string, string> | null {

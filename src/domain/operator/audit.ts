@@ -1,7 +1,4 @@
-/**
- * The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's
- * content.
- */
+/** The audit: an entry for each change by an operator. It has no secret, and no content of an email. */
 import type { AppId, AuditId, PersonId, TokenId } from '../id.ts'
 
 /** Names of local actors begin with `cli:`, ids of people with `pe_`: no other actor may look like one. */
@@ -102,10 +99,7 @@ export function differences(before: Values, after: Values): Pick<Action, 'before
   return { before: pick(before, after), after: pick(after, before) }
 }
 
-/**
- * The entries of a list that another list lacks; any other value as it is, and a list of which only the order
- * differs.
- */
+/** The entries that the other list lacks; any other value, and a list in another order, as it is. */
 function entriesMissing(value: unknown, other: unknown): unknown {
   if (!Array.isArray(value) || !Array.isArray(other)) return value
   const isIn = (entries: unknown[]) => (entry: unknown) => entries.includes(entry)

@@ -7,10 +7,7 @@ import { findEncoded, type Value } from './encodings.ts'
 import { findAll, isJoined, isWhole, type Letters, lettersOf, readLetters, toSpan } from './letters.ts'
 import type { Mark, Span } from './spans.ts'
 
-/**
- * The same line, read in each way in which a value can be written. Most lines have no escapes and no tags,
- * and are read once.
- */
+/** The line, read in each way in which a value can be written: once if it has no escapes and no tags. */
 export type Readings = {
   readonly lineCode: string | null
   readonly plain: Letters

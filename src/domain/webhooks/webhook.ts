@@ -1,7 +1,4 @@
-/**
- * Webhooks: messages that tell an app of trouble with its emails. They follow Standard Webhooks 1.0
- * (standardwebhooks.com).
- */
+/** Webhooks: messages to an app about trouble with its emails, after Standard Webhooks 1.0. */
 import { hourMs, minuteMs } from '../duration.ts'
 import type { EmailId, WebhookMessageId } from '../id.ts'
 import type { EmailType } from '../request/email-kinds.ts'
