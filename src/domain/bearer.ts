@@ -19,7 +19,7 @@ export function newBearer(prefix: Prefix, random: (bytes: number) => Buffer = ra
   return `${prefix}${secret}${checksum(`${prefix}${secret}`)}`
 }
 
-export const hashBearer = (secret: string): string => hash('sha256', secret, 'base64url')
+const hashBearer = (secret: string): string => hash('sha256', secret, 'base64url')
 
 export type Presented<Hash> =
   | { readonly kind: 'secret'; readonly hash: Hash }
@@ -30,7 +30,7 @@ export type Presented<Hash> =
  * Reads the `Authorization` header (spec 5; RFC 6750 §2.1, scheme in any case). Several such
  * headers arrive joined by a comma and are refused as mistyped.
  */
-export function parseBearer(header: string | undefined, prefix: Prefix): Presented<string> {
+function parseBearer(header: string | undefined, prefix: Prefix): Presented<string> {
   if (header === undefined) return { kind: 'missing' }
   const token = /^bearer +(\S+)$/i.exec(header.trim())?.[1]
   if (token === undefined) return { kind: /^bearer /i.test(header) ? 'mistyped' : 'missing' }
@@ -38,9 +38,17 @@ export function parseBearer(header: string | undefined, prefix: Prefix): Present
   return token.startsWith(prefix) ? { kind: 'secret', hash: hashBearer(token) } : { kind: 'other' }
 }
 
-/** The hash of a secret with this prefix; null for any other text. */
-export const hashIfSecret = (text: string, prefix: Prefix): string | null =>
-  text.startsWith(prefix) && isWellFormed(text) ? hashBearer(text) : null
+/** What there is for the secrets with a prefix, whose hashes have a type of their own. */
+export const bearers = <Hash extends string>(prefix: Prefix) => ({
+  create: (random?: (bytes: number) => Buffer): string => newBearer(prefix, random),
+  hash: (secret: string): Hash => hashBearer(secret) as Hash,
+  /** The hash of a secret as somebody entered it; null for any other text. */
+  parse(text: string): Hash | null {
+    const secret = text.trim()
+    return secret.startsWith(prefix) && isWellFormed(secret) ? (hashBearer(secret) as Hash) : null
+  },
+  parseHeader: (header: string | undefined): Presented<Hash> => parseBearer(header, prefix) as Presented<Hash>,
+})
 
 const isWellFormed = (text: string): boolean => shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 

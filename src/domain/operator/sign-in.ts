@@ -4,7 +4,7 @@
  * stored.
  */
 
-import { hashBearer, hashIfSecret, newBearer } from '../bearer.ts'
+import { bearers } from '../bearer.ts'
 import { dayMs, hourMs, minuteMs } from '../duration.ts'
 
 declare const brand: unique symbol
@@ -13,20 +13,12 @@ export type SignInHash = string & { readonly [brand]: 'SignInHash' }
 /** SHA-256 of the secret of a session, base64url. */
 export type SessionHash = string & { readonly [brand]: 'SessionHash' }
 
-const codePrefix = 'psl_'
-const sessionPrefix = 'pss_'
-
-/** A new sign-in code in clear text. */
-export const newSignInCode = (): string => newBearer(codePrefix)
-export const hashSignInCode = (code: string): SignInHash => hashBearer(code) as SignInHash
-/** The hash of a code as somebody entered it; null if it is none. */
-export const parseSignInCode = (text: string): SignInHash | null =>
-  hashIfSecret(text.trim(), codePrefix) as SignInHash | null
-
-export const newSessionSecret = (): string => newBearer(sessionPrefix)
-export const hashSessionSecret = (secret: string): SessionHash => hashBearer(secret) as SessionHash
-export const parseSessionSecret = (text: string): SessionHash | null =>
-  hashIfSecret(text, sessionPrefix) as SessionHash | null
+export const { create: newSignInCode, hash: hashSignInCode, parse: parseSignInCode } = bearers<SignInHash>('psl_')
+export const {
+  create: newSessionSecret,
+  hash: hashSessionSecret,
+  parse: parseSessionSecret,
+} = bearers<SessionHash>('pss_')
 
 /** How long a code of the command line, and one of an invitation, can be used. */
 export const signInCodeMs = 10 * minuteMs
