@@ -55,7 +55,6 @@ export class ConnectionLimits<Connection extends object> {
     return true
   }
 
-  /** Forgets a connection that has closed. */
   remove(connection: Connection): void {
     const entry = this.#entries.get(connection)
     if (entry === undefined) return

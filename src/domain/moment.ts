@@ -4,6 +4,5 @@
  */
 export type Moment = { readonly monotonicMs: number; readonly wallMs: number }
 
-/** How long `moment` is ago. */
 export const sinceMs = (moment: Moment, now: Moment): number =>
   Math.max(now.monotonicMs - moment.monotonicMs, now.wallMs - moment.wallMs)

@@ -26,7 +26,6 @@ export class ReportRates {
     this.#now = now
   }
 
-  /** Whether a client may send a message now. */
   mayBegin(address: string): boolean {
     const now = this.#now()
     return listShares(address, this.#isProxy).every(({ name }) => (this.#paidAt.get(name) ?? 0) - now <= burstMs)

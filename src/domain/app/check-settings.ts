@@ -52,7 +52,6 @@ function checkSize(settings: AppSettings): Issue | null {
 
 const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
 
-/** The faults of each value by itself. */
 const checkValues = (settings: AppSettings): Issue[] =>
   [...settingsByPath].flatMap(([path, { check }]) => {
     const value = readSetting(settings, path)

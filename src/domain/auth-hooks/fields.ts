@@ -91,7 +91,6 @@ function findFault(value: unknown): { code: string; message: string } | null {
   return value.isWellFormed() ? null : { code: 'lone_surrogate', message: 'is not valid Unicode.' }
 }
 
-/** The fields that have a value. */
 export function present<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Object.fromEntries(entries) as { [Name in keyof T]?: Exclude<T[Name], undefined> }

@@ -59,7 +59,6 @@ export function judgeRecord(
     : { kind: 'recorded', state: changes[kind][state] ?? state }
 }
 
-/** Whether the record of an email has this report already. */
 const isReported = (trail: readonly RecordLine[], kind: ReportKind, nowMs: number): boolean => {
   const lines = trail.filter(({ outcome }) => outcome === kind)
   if (kind !== 'delayed') return lines.length > 0

@@ -18,7 +18,6 @@ export type SigningKey = {
   /** The `p=` of its record: base64 of the SPKI of an RSA key, or of the 32 bytes of an Ed25519 key. */
   readonly publicKey: string
   readonly createdAt: number
-  /** When its state changed last. */
   readonly changedAt: number
 }
 

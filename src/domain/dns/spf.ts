@@ -25,7 +25,6 @@ const voidMax = 2
 const mxMax = 10
 /** Servers of an MX whose addresses are looked for. */
 const mxSeen = 3
-/** Includes of includes; the bound on look-ups is reached before. */
 const recordMax = 4096
 
 const qualifiers: Readonly<Record<string, SpfResult>> = { '+': 'pass', '-': 'fail', '~': 'softfail', '?': 'neutral' }
@@ -91,7 +90,6 @@ const isRecord = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 const resemblesRecord = (text: string): boolean =>
   /spf ?1|v ?= ?spf/i.test(text) || (/spf/i.test(text) && !/^spf2\.0/i.test(text) && /all|include|ip4|ip6/i.test(text))
 
-/** The records that led here. */
 type Path = {
   readonly names: readonly string[]
   /** Whether a match here makes the whole record pass. */

@@ -4,7 +4,6 @@ import type { NodeId } from '../id.ts'
 
 export type NodeRecord = {
   readonly id: NodeId
-  /** The name of its machine. */
   readonly machine: string
   readonly version: string
   readonly roles: readonly string[]

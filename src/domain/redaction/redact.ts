@@ -27,7 +27,6 @@ export type Source =
 const readMax = 2000
 const textMax = 300
 
-/** Addresses of a report that are looked for. */
 const addressesMax = 20
 
 /** Runs of so many characters can be tokens. The token of an email that has ended is not known. */
