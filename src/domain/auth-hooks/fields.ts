@@ -7,29 +7,14 @@ import { parseEmailAddress } from '../request/email-address.ts'
 
 const textCharactersMax = 8192
 
-export type FieldReader = {
-  /** Text that must be there; '' with an issue if it is not. */
-  readonly text: (path: string) => string
-  /** Text that may be absent; anything else than text is an issue. */
-  readonly optional: (path: string) => string | undefined
-  /** Text of an end user, such as a name; anything else is left out, without an issue. */
-  readonly lenient: (path: string) => string | undefined
-  /** An address that must be there; '' with an issue if it is not. */
-  readonly address: (path: string) => string
-  /** A whole number from 1 to `most`, which must be there; 0 with an issue if it is not. */
-  readonly count: (path: string, most: number) => number
-  /** A key of the table; null with an issue if it is another text, or none. */
-  readonly kind: <Kind extends string>(path: string, kinds: Readonly<Record<Kind, unknown>>) => Kind | null
-  readonly refuse: (field: string, code: string, message: string) => void
-  /** The value, unless there are issues. */
-  readonly finish: <T>(value: T) => Parsed<T>
-}
+export type FieldReader = ReturnType<typeof readFields>
 
-export function readFields(body: unknown): FieldReader {
+export function readFields(body: unknown) {
   const issues: Issue[] = []
   const refuse = (field: string, code: string, message: string) => {
     issues.push({ field, code, message })
   }
+  /** Text that may be absent; anything else than text is an issue. */
   const optional = (path: string): string | undefined => {
     const value = findValue(body, path)
     if (value === undefined) return undefined
@@ -38,6 +23,7 @@ export function readFields(body: unknown): FieldReader {
     refuse(path, fault.code, `${path} ${fault.message}`)
     return undefined
   }
+  /** Text that must be there; '' with an issue if it is not. */
   const text = (path: string): string => {
     if (findValue(body, path) === undefined) refuse(path, 'required', `${path} is required.`)
     return optional(path) ?? ''
@@ -45,32 +31,36 @@ export function readFields(body: unknown): FieldReader {
   return {
     text,
     optional,
-    lenient: (path) => {
+    /** Text of an end user, such as a name; anything else is left out, without an issue. */
+    lenient: (path: string): string | undefined => {
       const value = findValue(body, path)
       return findFault(value) !== null ? undefined : (value as string)
     },
-    address: (path) => {
+    /** An address that must be there; '' with an issue if it is not. */
+    address: (path: string): string => {
       const raw = text(path)
       const address = raw === '' ? null : parseEmailAddress(raw, path)
       if (address?.ok) return address.value
       issues.push(...(address?.issues ?? []))
       return ''
     },
-    count: (path, most) => {
+    /** A whole number from 1 to `most`, which must be there; 0 with an issue if it is not. */
+    count: (path: string, most: number): number => {
       const value = findValue(body, path)
       if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
       if (value === undefined) refuse(path, 'required', `${path} is required.`)
       else refuse(path, 'out_of_range', `${path} must be a whole number from 1 to ${most}.`)
       return 0
     },
-    kind: <Kind extends string>(path: string, kinds: Readonly<Record<Kind, unknown>>) => {
+    /** A key of the table; null with an issue if it is another text, or none. */
+    kind: <Kind extends string>(path: string, kinds: Readonly<Record<Kind, unknown>>): Kind | null => {
       const name = text(path)
       if (Object.hasOwn(kinds, name)) return name as Kind
       if (name !== '') refuse(path, 'unknown_kind', `Postern has no email for this ${path}.`)
       return null
     },
-    refuse,
-    finish: (value) => (issues.length > 0 ? refused(...issues) : parsed(value)),
+    /** The value, unless there are issues. */
+    finish: <T>(value: T): Parsed<T> => (issues.length > 0 ? refused(...issues) : parsed(value)),
   }
 }
 
