@@ -5,7 +5,7 @@
  */
 import { parse as parseDomain } from 'tldts'
 import type { AppId } from '../id.ts'
-import { type Issue, type Parsed, parsed, refuser } from '../parsed.ts'
+import { type Issue, type Parsed, parsed, refuser, valuesOf } from '../parsed.ts'
 import { parseEmailAddress, readDomain } from '../request/email-address.ts'
 
 /** An app sends from one domain, and receives bounces at another; a few more are for a move. */
@@ -28,28 +28,20 @@ type Sender = {
   readonly senderDomains: readonly string[]
 }
 
-/** The addresses whose domains an app must have. */
-const senderAddresses = ({ from, envelopeFrom }: Sender): [field: string, address: string][] => [
-  ['from.address', from.address],
-  ...(envelopeFrom === undefined ? [] : [['envelopeFrom', envelopeFrom] as [string, string]]),
-]
+/** The domains of the addresses, which an app must have. Malformed addresses have issues of their own. */
+const addressDomains = ({ from, envelopeFrom }: Sender): [field: string, domain: string][] =>
+  Object.entries({ 'from.address': from.address, ...(envelopeFrom && { envelopeFrom }) }).flatMap(([field, address]) =>
+    valuesOf([parseEmailAddress(address, field)]).map((valid): [string, string] => [field, readDomain(valid)]),
+  )
 
-/** The domain of an address as an operator wrote it; null for what is no address. */
-function findDomain(address: string): string | null {
-  const valid = parseEmailAddress(address, 'address')
-  return valid.ok ? readDomain(valid.value) : null
-}
-
-/** Malformed addresses have issues of their own. */
 export function checkSenderDomains(sender: Sender): Issue[] {
   const { senderDomains } = sender
   if (senderDomains.length > senderDomainsMax) {
     const message = `An app has at most ${senderDomainsMax} sender domains.`
     return [{ field: 'senderDomains', code: 'too_many', message }]
   }
-  return senderAddresses(sender).flatMap(([field, address]) => {
-    const domain = findDomain(address)
-    if (domain === null || senderDomains.includes(domain)) return []
+  return addressDomains(sender).flatMap(([field, domain]) => {
+    if (senderDomains.includes(domain)) return []
     const message = `${domain} is not a sender domain of this app. Choose an address in one of its sender domains (${senderDomains.join(', ') || 'it has none'}). An admin of the whole service can add a domain, or you can prove in DNS that it is yours: "postern domain prove APP ${domain}".`
     return [{ field, code: 'foreign_domain', message }]
   })
@@ -57,7 +49,7 @@ export function checkSenderDomains(sender: Sender): Issue[] {
 
 /** The sender domains and those of the addresses: an admin of the whole service gives them this way. */
 export const withAddressDomains = (sender: Sender): string[] => [
-  ...new Set([...sender.senderDomains, ...senderAddresses(sender).flatMap(([, address]) => findDomain(address) ?? [])]),
+  ...new Set([...sender.senderDomains, ...addressDomains(sender).map(([, domain]) => domain)]),
 ]
 
 /** Whether the signing keys of a domain may sign the mail of an app. */
