@@ -38,7 +38,7 @@ function parseBearer(header: string | undefined, prefix: Prefix): Presented<stri
   return token.startsWith(prefix) ? { kind: 'secret', hash: hashBearer(token) } : { kind: 'other' }
 }
 
-/** What there is for the secrets with a prefix, whose hashes have a type of their own. */
+/** The functions for the secrets with a prefix, whose hashes have a type of their own. */
 export const bearers = <Hash extends string>(prefix: Prefix) => ({
   create: (random?: (bytes: number) => Buffer): string => newBearer(prefix, random),
   hash: (secret: string): Hash => hashBearer(secret) as Hash,

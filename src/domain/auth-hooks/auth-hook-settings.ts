@@ -1,4 +1,4 @@
-/** The settings of an app for the auth servers that post to it, by the names in `systems.ts`. */
+/** The settings of an app for the auth servers that post to it, by the names in `auth-hooks.ts`. */
 export type AuthHookName = string
 
 export type AuthHookSettings = {
