@@ -39,7 +39,7 @@ type AppCondition = {
 
 /** A few failures are mistyped addresses; a large share of all finished emails is a fault. */
 const failedMin = 10
-/** So many failures are a fault if nothing else is sent. */
+/** So many failures are a fault if they are half of all finished emails. */
 export const failedAloneMin = 3
 /** A few deferred emails are greylisted; most attempts are a fault. */
 const deferredMin = 20
@@ -63,7 +63,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     appliesTo(counts) {
       const [failed, { delivered }] = [countFailed(counts), counts]
       const isLarge = failed >= failedMin && failed > failedShare * (failed + delivered)
-      return isLarge || (failed >= failedAloneMin && delivered === 0)
+      return isLarge || (failed >= failedAloneMin && failed >= delivered)
     },
     isOver: (last) => countFailed(last) === 0 && last.delivered > 0,
     isUrgent: (counts) => countFailed(counts) > counts.delivered,

@@ -277,6 +277,9 @@ test('failed mail needs attention by its share of the last minutes, or if nothin
   assert.deepEqual(of({ delivered: 189, 'failed:refused_by_relay': 10 }), ['mail_failed'])
   assert.deepEqual(of({ 'failed:refused_by_relay': 2 }), [])
   assert.deepEqual(of({ 'failed:refused_by_relay': 3 }), ['mail_failed'])
+  assert.deepEqual(of({ delivered: 3, 'failed:refused_by_relay': 6 }), ['mail_failed'])
+  assert.deepEqual(of({ delivered: 3, 'failed:refused_by_relay': 3 }), ['mail_failed'], 'half of them')
+  assert.deepEqual(of({ delivered: 4, 'failed:refused_by_relay': 3 }), [])
 })
 
 test('apps whose mail fails with one reply are one condition, which says the reply', () => {
