@@ -23,7 +23,7 @@ import { renderEmail } from '../templates/emails/render-email.ts'
 import { attemptedAt, listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
 import { type Signer, signMessage } from './message/sign-message.ts'
 import type { Signers } from './message/signers.ts'
-import type { Message, MessageDetails, Relay, Submission } from './relay/relay.ts'
+import { inOrder, type Message, type MessageDetails, type Relay, type Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
   /** In the order in which they are tried. */
@@ -104,16 +104,26 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   let leastWaitMs = 0
   const relays = isReservedDomain(message.to) ? deps.relays.filter((relay) => relay.takesReserved) : deps.relays
   if (relays.length === 0) return { kind: 'cancelled', reason: 'reserved_domain' }
-  for (const relay of relays) {
-    if (relay.free() <= 0) continue
+  const refusals: Refusal[] = []
+  let isBusy = false
+  for (const relay of inOrder(relays)) {
+    if (relay.free() <= 0) {
+      isBusy ||= relay.isAvailable()
+      continue
+    }
     const submit = () => relay.submit(message, clearance)
     const submission = await trace.wait('submit', submit, (result) => describeSubmission(relay, result))
+    if (submission.kind === 'failed' && submission.failureClass.scope === 'unclear') {
+      refusals.push({ ...submission, relay: relay.name })
+      continue
+    }
     const outcome = toOutcome(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
-    if (submission.kind === 'failed' && submission.stage === 'envelope')
+    if (submission.kind === 'failed' && submission.stage !== 'connect')
       leastWaitMs = Math.min(refusedWaitMs, Math.ceil((deadlineMs - performance.now()) / 2))
   }
+  if (refusals.length > 0) return concludeRefusals(deps, attempt, { relays, refusals, isBusy })
   const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
   const waitMs = Math.max(unavailableWaitMs, leastWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
@@ -203,6 +213,29 @@ const exhausted = (relay: string | null, reply: Reply): DeliveryOutcome => ({
   reply,
 })
 
+/** A relay refused the email, in words that blame neither the recipient nor the relay. */
+type Refusal = Extract<Submission, { readonly kind: 'failed' }> & { readonly relay: string }
+
+type Refused = {
+  readonly relays: readonly Relay[]
+  readonly refusals: readonly Refusal[]
+  /** Whether an available relay had no room for the email. */
+  readonly isBusy: boolean
+}
+
+/**
+ * A refusal for good is believed if each of several relays gave one, or if the relay has accepted other mail
+ * since it first refused this email. Until then, it may be the relay's trouble, and the email waits.
+ */
+function concludeRefusals(deps: DeliverDeps, attempt: Attempt, { relays, refusals, isBusy }: Refused): DeliveryOutcome {
+  const temporary = refusals.find(({ failureClass }) => !failureClass.permanent)
+  const [{ relay, reply, failureClass }] = [temporary ?? refusals[0]] as [Refusal]
+  const isBySeveral = refusals.length > 1 && refusals.length === relays.length
+  const isBelieved = isBySeveral || refusals.some(({ takesOthers }) => takesOthers)
+  if (temporary === undefined && isBelieved) return { kind: 'failed', reason: 'refused_by_relay', relay, reply }
+  return defer(deps, attempt, { relay, reply, ambiguous: false, isSoon: isBusy || failureClass.slowDown !== null })
+}
+
 type SubmittedAttempt = { attempt: Attempt; relay: Relay; submission: Submission }
 
 function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedAttempt): DeliveryOutcome {
@@ -218,22 +251,30 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedA
       const { failureClass, reply } = submission
       if (failureClass.scope === 'relay') return { kind: 'unattempted', relay: name, reply, waitMs: 0 }
       if (failureClass.permanent) return { kind: 'failed', reason: 'refused_by_relay', relay: name, reply }
-      return defer(deps, attempt, { relay: name, reply, ambiguous: failureClass.ambiguous })
+      return defer(deps, attempt, { relay: name, reply, ambiguous: failureClass.ambiguous, isSoon: false })
     }
     default:
       return submission satisfies never
   }
 }
 
-type TransientFailure = { relay: string; reply: Reply; ambiguous: boolean }
+type TransientFailure = {
+  readonly relay: string
+  readonly reply: Reply
+  readonly ambiguous: boolean
+  /** Whether the relay asked to slow down, or another one was busy. */
+  readonly isSoon: boolean
+}
 
-function defer(deps: DeliverDeps, { claim, claimedAt }: Attempt, transient: TransientFailure): DeliveryOutcome {
+function defer(deps: DeliverDeps, { claim, claimedAt }: Attempt, failure: TransientFailure): DeliveryOutcome {
+  const { isSoon, ...transient } = failure
   const heldMs = performance.now() - claimedAt.monotonicMs
   const waitMs = nextAttemptMs({
     attempts: claim.attempt,
     ageMs: claim.ageMs + heldMs,
     lifeLeftMs: claim.lifeLeftMs - heldMs,
     random: deps.random(),
+    isSoon,
   })
   if (waitMs === null) return exhausted(transient.relay, transient.reply)
   return { kind: 'deferred', ...transient, waitMs }

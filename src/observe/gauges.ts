@@ -109,7 +109,7 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
   const registers = [registry]
   new Gauge({
     name: 'postern_relay_available',
-    help: '0 while the breaker of the relay is open: it is down, refuses the account, gets no token, or asked for time',
+    help: '0 while the relay is down, refuses the account or all mail, gets no token, or asked for time',
     labelNames: ['relay'],
     registers,
     collect() {

@@ -2,8 +2,9 @@
  * Advice on refusals that are explained badly: a sentence for an operator, chosen by the words of the reply.
  * It decides nothing else. Each service brings its own.
  */
+
+import { namesGreeting } from '../domain/delivery/blame.ts'
 import { adviseOnNetwork, explainReason, findWords } from '../domain/delivery/network-fault.ts'
-import { namesGreeting } from '../domain/delivery/smtp-reply.ts'
 import type { Advice } from './service.ts'
 import { services } from './services.ts'
 

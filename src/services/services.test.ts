@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { classifyFailure, parseReply } from '../domain/delivery/smtp-reply.ts'
 import { findSmtpService } from './services.ts'
 
-test('refusals of our account are the relay’s at the hosts that send them, and the email’s elsewhere', () => {
+test('refusals of our account are the relay’s at the hosts that send them, and unclear elsewhere', () => {
   const refusalOf = (host: string) => findSmtpService(host)?.smtp.accountRefusal ?? null
   const refusals: [host: string, reply: string][] = [
     ['smtp.gmail.com', '550 5.4.5 Daily user sending limit exceeded'],
@@ -16,10 +16,10 @@ test('refusals of our account are the relay’s at the hosts that send them, and
     const own = classifyFailure(failure, refusalOf(host))
     assert.deepEqual([own.scope, own.lasting, own.permanent], ['relay', true, false], text)
     const other = classifyFailure(failure, refusalOf('mx.acme.com'))
-    assert.deepEqual([other.scope, other.lasting, other.permanent], ['message', false, true], text)
+    assert.deepEqual([other.scope, other.lasting, other.permanent], ['unclear', false, true], text)
   }
-  const google = { stage: 'envelope', reply: parseReply('550 5.4.5 x'), errorCode: null } as const
-  assert.equal(classifyFailure(google, refusalOf('smtp.office365.com')).scope, 'message')
-  const user = { stage: 'envelope', reply: parseReply('550 5.1.1 no such user'), errorCode: null } as const
+  const google = { stage: 'recipient', reply: parseReply('550 5.4.5 x'), errorCode: null } as const
+  assert.equal(classifyFailure(google, refusalOf('smtp.office365.com')).scope, 'unclear')
+  const user = { stage: 'recipient', reply: parseReply('550 5.1.1 no such user'), errorCode: null } as const
   assert.equal(classifyFailure(user, refusalOf('smtp.gmail.com')).scope, 'message')
 })

@@ -48,7 +48,7 @@ for (const [name, ehlo] of [
       const submission = await session.submit(testMessage(), clearance())
       assert.equal(submission.kind, 'failed')
       assert.equal(submission.reply.text, refusal)
-      assert.equal(submission.stage, 'envelope')
+      assert.equal(submission.stage, step === 'mail' ? 'sender' : 'recipient')
       assert.equal(session.closed, true)
       assert.deepEqual(server.messages, [])
     })
@@ -93,7 +93,7 @@ for (const ehlo of [pipelining, '250 scripted'])
   test(`what is no reply behind the reply to MAIL ends the submission, ${ehlo === pipelining ? 'with' : 'without'} PIPELINING`, async (t) => {
     const { server, session } = await converse(t, { ehlo, mail: '250 2.1.0 ok\r\nhello' })
     const submission = await session.submit(testMessage(), clearance())
-    assert.ok(submission.kind === 'failed' && submission.stage === 'envelope')
+    assert.ok(submission.kind === 'failed' && submission.stage === 'recipient')
     assert.deepEqual(server.messages, [])
   })
 
@@ -115,7 +115,7 @@ for (const ehlo of [pipelining, '250 scripted'])
   test(`a reply too many behind the one to DATA is not taken for the one to the message, ${ehlo === pipelining ? 'with' : 'without'} PIPELINING`, async (t) => {
     const { server, session } = await converse(t, { ehlo, data: '354 go on\r\n250 2.0.0 taken' })
     const submission = await session.submit(testMessage(), clearance())
-    assert.ok(submission.kind === 'failed' && submission.stage === 'envelope')
+    assert.ok(submission.kind === 'failed' && submission.stage === 'recipient')
     assert.deepEqual(server.messages, [])
   })
 
@@ -233,7 +233,7 @@ test('a session that ends while it is used again had handed nothing over', async
   assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
   const second = await session.submit(testMessage(), clearance())
   assert.ok(second.kind === 'failed')
-  assert.deepEqual([second.stage, second.failureClass.ambiguous], ['envelope', false])
+  assert.deepEqual([second.stage, second.failureClass.ambiguous], ['sender', false])
 })
 
 test('a worker that stops before the message is handed over gives it back', async (t) => {
@@ -246,7 +246,7 @@ test('a worker that stops before the message is handed over gives it back', asyn
 
 for (const [name, second, kinds] of [
   ['a message that was handed over and got no reply', { dot: 'destroy' }, 'failed handed-over'],
-  ['a refusal', { rcpt: '550 5.1.1 no' }, 'failed envelope'],
+  ['a refusal', { rcpt: '550 5.1.1 no' }, 'failed recipient'],
 ] as const)
   test(`on a session that is used again, ${name} is not sent once more`, async (t) => {
     const seen = { rcpt: 0, dot: 0 }

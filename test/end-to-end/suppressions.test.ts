@@ -10,7 +10,7 @@ import { eventually } from '../support/wait.ts'
 const refusals: Readonly<Record<string, string>> = {
   'gone@example.com': '550 5.1.1 no such user here',
   'full@example.com': '552 5.2.2 the mailbox is full',
-  'banned@example.com': '550 5.7.1 we do not like you',
+  'banned@example.com': '550 5.7.1 <banned@example.com>: Recipient address rejected: Access denied',
 }
 const relay = await startSmtpServer(
   { after },

@@ -134,7 +134,7 @@ test('a failed email and a store that does not answer mark their spans as errors
   assert.deepEqual([attempt.status.code, submit?.status.code], [SpanStatusCode.ERROR, SpanStatusCode.ERROR])
   assert.deepEqual(
     [submit?.attributes['smtp.reply_code'], submit?.attributes['smtp.enhanced_code'], submit?.attributes['smtp.stage']],
-    [550, '5.1.1', 'envelope'],
+    [550, '5.1.1', 'recipient'],
   )
   await service.store.close()
   assert.equal((await service.post(validBody(), header(unavailable))).status, 503)

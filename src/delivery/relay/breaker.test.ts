@@ -93,3 +93,26 @@ test('a probe that fails opens it again at once, whatever the fault, and however
   breaker.failed({ lasting: false, answered: true })
   assert.equal(breaker.probeInMs(), 2000)
 })
+
+test('three refusals in a row make a relay the last one, if it has taken nothing for ten seconds', () => {
+  const { breaker, clock } = newBreaker()
+  breaker.succeeded()
+  clock.ms = 9999
+  for (let n = 0; n < 5; n++) breaker.refused()
+  assert.equal(breaker.refuses, false, 'it took an email lately')
+  clock.ms = 10_000
+  breaker.refused()
+  assert.deepEqual([breaker.refuses, breaker.isLast(), breaker.capacity()], [true, true, 8])
+  clock.ms += 4999
+  assert.equal(breaker.isLast(), true)
+  clock.ms += 1
+  assert.deepEqual([breaker.refuses, breaker.isLast()], [true, false], 'one email tries it')
+  breaker.answered()
+  assert.equal(breaker.refuses, true, 'the refusal of a recipient says nothing of other mail')
+  breaker.succeeded()
+  assert.equal(breaker.refuses, false)
+  clock.ms += 10_000
+  breaker.refused()
+  breaker.refused()
+  assert.equal(breaker.refuses, false, 'they count from the start again')
+})

@@ -3,16 +3,23 @@
  * opens after three failures of the relay in a row; and after one that lasts (refused credentials, a bad
  * certificate) or has no answer, if the relay has taken nothing for ten seconds: two more could be long in
  * coming. While it is open nothing passes for 1 s, doubling to 10 s,
- * ±20 %; then one probe passes, and its result closes the breaker or opens it again. The breaker also
- * holds the number of connections: halved when the relay asks to slow down, and raised again one by
- * one.
+ * ±20 %; then one probe passes, and its result closes the breaker or opens it again.
+ *
+ * A relay that refuses email after email, in words that blame neither, `refuses`: it gets its turn after the
+ * other relays, but nothing is held back. A tenant whose sender or recipients it refuses delays nobody else.
+ *
+ * The breaker also holds the number of connections: halved when the relay asks to slow down, and raised again
+ * one by one.
  */
 
 const failuresToOpen = 3
+const refusalsToDoubt = 3
 const pauseMinMs = 1_000
 const pauseMaxMs = 10_000
 const quietMs = 10_000
 const successesToGrow = 20
+/** A relay that refuses gets an email before the others again after so long. */
+const refusedPauseMs = 5_000
 
 type RelayFailure = {
   readonly lasting: boolean
@@ -27,7 +34,11 @@ export class Breaker {
   #connections: number
   #failures = 0
   #successes = 0
-  #succeededAtMs = Number.NEGATIVE_INFINITY
+  #workedAtMs = Number.NEGATIVE_INFINITY
+  /** In a row. */
+  #refusals = 0
+  #firstAgainAtMs = 0
+  #refuses = false
   /** 0 while the breaker is closed. */
   #pauseMs = 0
   #probeAtMs = 0
@@ -44,6 +55,16 @@ export class Breaker {
     return this.#pauseMs > 0
   }
 
+  /** It has refused three emails in a row, and has taken nothing for ten seconds. */
+  get refuses(): boolean {
+    return this.#refuses
+  }
+
+  /** Whether the other relays come first. */
+  isLast(): boolean {
+    return this.#refuses && this.#now() < this.#firstAgainAtMs
+  }
+
   /** How many submissions may be in progress: none while open, one for the probe. */
   capacity(): number {
     if (!this.open) return this.#connections
@@ -55,12 +76,35 @@ export class Breaker {
     return this.open ? Math.max(0, this.#probeAtMs - this.#now()) : 0
   }
 
+  /** The relay accepted an email. */
   succeeded(): void {
-    this.#succeededAtMs = this.#now()
-    this.#failures = 0
-    this.#pauseMs = 0
+    this.answered()
+    this.#refusals = 0
+    this.#refuses = false
     this.#successes += 1
     if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax) this.#connections += 1
+  }
+
+  /** The relay works: it accepted an email, or refused one because of its recipient. */
+  answered(): void {
+    this.#workedAtMs = this.#now()
+    this.#close()
+  }
+
+  /** The relay refused an email in words that blame neither the recipient nor the relay. */
+  refused(): void {
+    this.#close()
+    this.#refusals += 1
+    if (this.#refusals < refusalsToDoubt || !this.#isQuiet()) return
+    this.#refuses = true
+    this.#firstAgainAtMs = this.#now() + refusedPauseMs
+  }
+
+  #isQuiet = (): boolean => this.#now() - this.#workedAtMs >= quietMs
+
+  #close(): void {
+    this.#failures = 0
+    this.#pauseMs = 0
   }
 
   /**
@@ -73,9 +117,8 @@ export class Breaker {
       this.#pause(Math.max(retryAfterMs, pauseMinMs), 1)
       return
     }
-    const tookNothing = this.#now() - this.#succeededAtMs >= quietMs
     // A refusal of one sender or recipient looks like one of the account, but other mail is taken.
-    const isClear = tookNothing && (lasting || !answered)
+    const isClear = this.#isQuiet() && (lasting || !answered)
     if (!this.open && !isClear && this.#failures < failuresToOpen) return
     if (this.probeInMs() > 0) return // it was in progress when the breaker opened
     const pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
@@ -90,6 +133,10 @@ export class Breaker {
   /** The relay asks for fewer connections. */
   slowDown(): void {
     this.limitTo(Math.floor(this.#connections / 2))
+  }
+
+  get hasOneConnection(): boolean {
+    return this.#connections === 1
   }
 
   /** The relay accepts no more than this many connections now. */

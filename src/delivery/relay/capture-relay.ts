@@ -31,6 +31,7 @@ export class CaptureRelay implements Relay {
   free = (): number => submissionsMax
   connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: submissionsMax, max: submissionsMax })
   probeInMs = (): number => 0
+  isLast = (): boolean => false
 
   async submit({ to, bytes, describe }: Message): Promise<Submission> {
     const email = describe()

@@ -6,6 +6,7 @@ import { type Script, startScriptedServer, testMessage } from '../../../test/sup
 import { atEnd, type Scope } from '../../../test/support/temporary.ts'
 import { eventually } from '../../../test/support/wait.ts'
 import { newRelay } from '../../compose/delivery.ts'
+import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 
 /** A relay at a scripted server, and what it said of its availability. */
@@ -20,7 +21,8 @@ async function startRelay(t: Scope, script: Script | ((connection: number) => Sc
     },
   )
   atEnd(t, () => relay.close())
-  const submit = () => relay.submit(testMessage(), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+  const submit = (change?: Parameters<typeof testMessage>[0]) =>
+    relay.submit(testMessage(change), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
   return { changes, relay, server, submit }
 }
 
@@ -59,7 +61,9 @@ test('connections that the server has ended are not counted as open', async (t) 
 
 test('a relay that asks to slow down gets half of the connections; a plain refusal changes nothing', async (t) => {
   for (const [reply, capacity] of [
-    ['450 4.7.1 slow down', 2],
+    ['450 4.7.1 too many connections', 2],
+    ['421 4.3.2 busy', 2],
+    ['450 4.7.1 too many emails', 4],
     ['450 4.2.0 greylisted', 4],
     ['550 5.1.1 nobody', 4],
   ] as const) {
@@ -67,6 +71,50 @@ test('a relay that asks to slow down gets half of the connections; a plain refus
     await submit()
     assert.equal(relay.capacity(), capacity, reply)
   }
+})
+
+test('an unclear refusal is believed once the relay has accepted another email since', async (t) => {
+  let reply = '554 sending paused'
+  const { submit } = await startRelay(t, { rcpt: (socket) => void socket.write(`${reply}\r\n`) })
+  const takesOthers = async (n: number) => {
+    const submission = await submit({ id: `em_${n}` as EmailId })
+    return submission.kind === 'failed' && submission.takesOthers === true
+  }
+  const [refused, other] = [0, 1]
+  assert.deepEqual([await takesOthers(refused), await takesOthers(refused)], [false, false])
+  reply = '550 5.1.1 nobody'
+  await takesOthers(other)
+  reply = '554 sending paused'
+  assert.equal(await takesOthers(refused), false, 'another one was refused, too')
+  reply = '250 2.1.5 ok'
+  await takesOthers(other)
+  reply = '554 sending paused'
+  assert.deepEqual([await takesOthers(other), await takesOthers(refused)], [false, true])
+})
+
+test('a relay that refuses all mail is unavailable, and still gets mail; the first it takes ends that', async (t) => {
+  let rcpt = '554 5.7.1 sending paused'
+  const { changes, relay, submit } = await startRelay(t, { rcpt: (socket) => void socket.write(`${rcpt}\r\n`) })
+  for (let n = 0; n < 3; n++) await submit()
+  assert.deepEqual([relay.isAvailable(), relay.isLast(), relay.free()], [false, true, 4])
+  rcpt = '250 2.1.5 ok'
+  await submit()
+  assert.deepEqual(
+    [relay.isAvailable(), relay.isLast(), changes],
+    [true, false, ['554 5.7.1 sending paused', 'available']],
+  )
+})
+
+test('a relay that refuses the rate gets its next email later, and others come first meanwhile', async (t) => {
+  const replies = ['250 2.1.5 ok', '454 Maximum sending rate exceeded', '250 2.1.5 ok']
+  const { relay, submit } = await startRelay(t, { rcpt: (socket) => void socket.write(`${replies.shift()}\r\n`) })
+  const begun = performance.now()
+  await submit()
+  assert.equal(relay.isLast(), false)
+  await submit()
+  assert.equal(relay.isLast(), true)
+  await submit()
+  assert.ok(performance.now() - begun >= 1000, 'a second after the first')
 })
 
 test('a relay is back as soon as it answers a message, also by refusing it', async (t) => {

@@ -5,6 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FailureClass } from '../../domain/delivery/reply.ts'
 import { Breaker } from './breaker.ts'
+import { Pace } from './pace.ts'
+import { RefusedEmails } from './refused-emails.ts'
 import { type Clearance, type Message, type Relay, type Submission, workerStopped } from './relay.ts'
 
 /** Speaks the protocol of one relay. */
@@ -40,6 +42,8 @@ export class GatedRelay implements Relay {
   readonly #options: GateOptions
   readonly #breaker: Breaker
   readonly #stopped = new AbortController()
+  readonly #pace = new Pace()
+  readonly #refused = new RefusedEmails()
   #inProgress = 0
   #nextSendMs = 0
 
@@ -53,7 +57,8 @@ export class GatedRelay implements Relay {
     this.#breaker = new Breaker({ connectionsMax: options.connectionsMax, now, random: options.random })
   }
 
-  isAvailable = (): boolean => !this.#breaker.open
+  isAvailable = (): boolean => !this.#breaker.open && !this.#breaker.refuses
+  isLast = (): boolean => this.#breaker.isLast() || this.#isPaced()
   capacity = (): number => this.#breaker.capacity()
   free = (): number => this.#breaker.capacity() - this.#inProgress
   probeInMs = (): number => this.#breaker.probeInMs()
@@ -66,7 +71,12 @@ export class GatedRelay implements Relay {
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#inProgress += 1
     try {
-      return this.#note(await this.#send(message, clearance))
+      const submission = await this.#send(message, clearance)
+      this.#note(submission)
+      const isUnclear = submission.kind === 'failed' && submission.failureClass.scope === 'unclear'
+      if (!isUnclear || !submission.failureClass.permanent) return submission
+      const takesOthers = this.#refused.refused(message.id, performance.now())
+      return { ...submission, takesOthers }
     } finally {
       this.#inProgress -= 1
     }
@@ -79,11 +89,17 @@ export class GatedRelay implements Relay {
     return this.#client.send(message, clearance, this.#breaker.open ? probeOpenMs : usualOpenMs)
   }
 
+  /** Whether an email would wait, because the relay asked for fewer a second. */
+  #isPaced(): boolean {
+    const now = performance.now()
+    return this.#nextSendMs > now && this.#pace.rate(now) !== null
+  }
+
   /** Waits until the rate allows this message. False if that is after the deadline. */
   async #waitForRate(deadlineMs: number): Promise<boolean> {
-    const { rate } = this.#options
-    if (rate === null) return true
     const now = performance.now()
+    const rate = least(this.#options.rate, this.#pace.rate(now))
+    if (rate === null) return true
     const sendMs = Math.max(this.#nextSendMs, now)
     // A message that cannot be sent in time takes no turn: it would leave the relay idle, and others waiting.
     if (sendMs < deadlineMs) this.#nextSendMs = sendMs + 1000 / rate
@@ -92,18 +108,22 @@ export class GatedRelay implements Relay {
     return sendMs < deadlineMs
   }
 
-  #note(submission: Submission): Submission {
-    const wasOpen = this.#breaker.open
-    if (submission.kind === 'accepted') this.#breaker.succeeded()
+  #note(submission: Submission): void {
+    const wasAvailable = this.isAvailable()
+    if (submission.kind === 'accepted') {
+      const now = performance.now()
+      this.#refused.accepted(now)
+      this.#pace.accepted(now)
+      this.#breaker.succeeded()
+    }
     if (submission.kind === 'failed') {
       this.#noteFailure(submission.failureClass, submission.reply.code !== null)
     }
-    const { open } = this.#breaker
-    if (open !== wasOpen) {
+    const available = this.isAvailable()
+    if (available !== wasAvailable) {
       const reason = submission.kind === 'failed' ? submission.reply.text : ''
-      this.#options.onChange({ relay: this.name, available: !open, reason })
+      this.#options.onChange({ relay: this.name, available, reason })
     }
-    return submission
   }
 
   #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, answered: boolean): void {
@@ -113,9 +133,16 @@ export class GatedRelay implements Relay {
       this.#breaker.limitTo(open)
       return
     }
-    if (slowDown) this.#breaker.slowDown()
+    if (slowDown !== null) this.#slowDown(slowDown)
     if (scope === 'relay') this.#breaker.failed({ lasting, answered, retryAfterMs })
-    else if (answered) this.#breaker.succeeded() // the relay itself works
+    else if (scope === 'unclear') this.#breaker.refused()
+    else if (answered) this.#breaker.answered()
+  }
+
+  /** With one connection left, only fewer emails a second can help. */
+  #slowDown(by: NonNullable<FailureClass['slowDown']>): void {
+    if (by === 'connections' && !this.#breaker.hasOneConnection) this.#breaker.slowDown()
+    else this.#nextSendMs = Math.max(this.#nextSendMs, this.#pace.refused(performance.now()))
   }
 
   close(): void {
@@ -123,3 +150,6 @@ export class GatedRelay implements Relay {
     this.#client.close()
   }
 }
+
+const least = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b)

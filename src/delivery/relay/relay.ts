@@ -56,6 +56,8 @@ export type Submission =
       readonly reply: Reply
       readonly stage: Stage
       readonly failureClass: FailureClass
+      /** Whether the relay takes other mail, so that the refusal is meant for this email. */
+      readonly takesOthers?: boolean
     }
   /** The link expired before the message was handed over. */
   | { readonly kind: 'expired' }
@@ -75,8 +77,14 @@ export interface Relay extends MeasuredRelay {
   free(): number
   /** Milliseconds until an unavailable relay takes its next probe; 0 while it is available. */
   probeInMs(): number
+  /** Whether the others come first: it has refused all mail lately, or would let an email wait. */
+  isLast(): boolean
   /** Call it only while `free()` is positive. */
   submit(message: Message, clearance: Clearance): Promise<Submission>
   /** Aborts submissions in progress and ends the sessions. */
   close(): void
 }
+
+/** The relays as they are asked. */
+export const inOrder = (relays: readonly Relay[]): readonly Relay[] =>
+  relays.length === 1 ? relays : relays.toSorted((a, b) => Number(a.isLast()) - Number(b.isLast()))

@@ -24,6 +24,21 @@ test('the connections of the first relay that is available count, and the probes
   assert.deepEqual([1, 4, 8].map(connectionsPerApp), [1, 3, 6])
 })
 
+test('a relay that refuses all mail keeps its connections if there is no other, and else counts as a probe', async (t) => {
+  const refusing = await startScriptedServer(t, { rcpt: '554 sending paused' })
+  const working = await startSmtpServer(t)
+  const [first, second] = [newTestRelay(relayTo(refusing.port)), newTestRelay(relayTo(working.port))]
+  t.after(() => {
+    for (const relay of [first, second]) relay.close()
+  })
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+  for (let n = 0; n < 3; n++) await first.submit(testMessage(), clearance)
+  assert.equal(countCapacity([first]), first.capacity())
+  assert.equal(countCapacity([first, second]), second.capacity(), 'the second comes first now')
+  t.mock.method(first, 'isLast', () => false)
+  assert.equal(countCapacity([first, second]), second.capacity() + 1)
+})
+
 const attemptOf = (change: Partial<Claim>, claimedAgoMs = 0): Attempt => {
   const claim = { emailId: newId('em', 0), fence: 1, appId: newId('app', 0), isSuspect: false, ...change }
   const moment = { monotonicMs: performance.now() - claimedAgoMs, wallMs: 0 }

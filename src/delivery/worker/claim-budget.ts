@@ -3,7 +3,7 @@
  * cannot be taken by another one. No app gets more than three quarters of the connections.
  */
 import type { Attempt } from '../deliver.ts'
-import type { Relay } from '../relay/relay.ts'
+import { inOrder, type Relay } from '../relay/relay.ts'
 import type { ClaimedEmails } from './claimed-emails.ts'
 
 /** Claim only what the connections can send within this time, beyond one email for each free connection. */
@@ -16,14 +16,18 @@ const appShare = 0.75
  */
 export const aloneMs = 100
 
-/** The connections of the first available relay, and the probes of the relays before it. */
+/**
+ * The connections of the first available relay, and the probes of the relays before it. If none is available,
+ * those of a relay that refuses all mail: it may refuse only the mail of some.
+ */
 export function countCapacity(relays: readonly Relay[]): number {
-  let capacity = 0
-  for (const relay of relays) {
-    capacity += relay.capacity()
-    if (relay.isAvailable()) break
+  let [probes, most] = [0, 0]
+  for (const relay of inOrder(relays)) {
+    if (relay.isAvailable()) return probes + relay.capacity()
+    probes += Math.min(relay.capacity(), 1)
+    most = Math.max(most, relay.capacity())
   }
-  return capacity
+  return Math.max(probes, most)
 }
 
 /** How many connections one app may use. */

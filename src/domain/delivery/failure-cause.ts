@@ -49,7 +49,7 @@ const signs: readonly Sign[] = [
     cause: 'no_mailbox',
     codes: /^[45]\.(?:1\.(?:1|2|3|6|10|351)|2\.1|7\.(?:13|17|18))$/,
     words:
-      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:unknown|invalid|no such) (?:user|recipient|mailbox|account|address)|(?:does not|doesn't) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in/,
+      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|(?:unknown|invalid|no such) (?:user|recipient|mailbox|account|address|person)|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in|account (?:that )?you tried to reach/,
   },
 ]
 
@@ -78,7 +78,7 @@ export function causeOf({ code, enhanced, text }: Said, status: string | null = 
 }
 
 /** A name in an address means nothing: `<spam@example.com>: user unknown`. */
-const withoutAddresses = (text: string): string =>
+export const withoutAddresses = (text: string): string =>
   text
     .split(' ')
     .filter((word) => !word.includes('@'))

@@ -8,8 +8,8 @@ const nowMs = Date.parse('2026-11-24T12:00:00Z')
 
 test('a status says whose failure it is', () => {
   const expected: [number, string][] = [
-    [200, 'unclear'],
-    [299, 'unclear'],
+    [200, 'ambiguous'],
+    [299, 'ambiguous'],
     [302, 'account'],
     [400, 'refused'],
     [401, 'account'],
@@ -26,9 +26,9 @@ test('a status says whose failure it is', () => {
     [422, 'refused'],
     [429, 'wait'],
     [500, 'deferred'],
-    [502, 'unclear'],
+    [502, 'ambiguous'],
     [503, 'wait'],
-    [504, 'unclear'],
+    [504, 'ambiguous'],
     [507, 'deferred'],
   ]
   for (const [status, kind] of expected) assert.equal(judgeStatus(status, true), kind, String(status))
@@ -41,8 +41,9 @@ test('an error that no provider describes is of a server on the way: no email en
 
 test('each kind of failure is another class', () => {
   const answer = { status: 429, headers: { 'retry-after': '7' }, json: null }
-  const flags = (kind: Parameters<typeof classifyAnswer>[0]) => {
-    const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = classifyAnswer(kind, answer, nowMs)
+  const flags = (kind: Parameters<typeof classifyAnswer>[0], aboutRecipient = false) => {
+    const failureClass = classifyAnswer(kind, answer, { aboutRecipient, nowMs })
+    const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = failureClass
     return [
       scope,
       ...Object.entries({ permanent, lasting, slowDown, ambiguous })
@@ -53,11 +54,12 @@ test('each kind of failure is another class', () => {
   }
   assert.deepEqual(flags('account'), ['relay', 'lasting', null])
   assert.deepEqual(flags('wait'), ['relay', 'slowDown', 7000])
-  assert.deepEqual(flags('refused'), ['message', 'permanent', null])
+  assert.deepEqual(flags('refused', true), ['message', 'permanent', null])
+  assert.deepEqual(flags('refused'), ['unclear', 'permanent', null])
   assert.deepEqual(flags('deferred'), ['message', null])
-  assert.deepEqual(flags('unclear'), ['message', 'ambiguous', null])
+  assert.deepEqual(flags('ambiguous'), ['message', 'ambiguous', null])
   assert.equal(unanswered.ambiguous, true)
-  assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, nowMs).retryAfterMs, 1000)
+  assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, { aboutRecipient: false, nowMs }).retryAfterMs, 1000)
 })
 
 test('Retry-After: seconds or a date, five minutes at most', () => {

@@ -22,10 +22,10 @@ export type ApiError = { readonly code: string; readonly text: string }
 
 /**
  * `account`: credentials, permissions or a quota; nothing is sent until an operator acts. `wait`: the relay
- * asks for time. `refused`: this email, for good. `deferred`: this email, for now. `unclear`: the relay may
+ * asks for time. `refused`: this email, for good. `deferred`: this email, for now. `ambiguous`: the relay may
  * have taken the email.
  */
-export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'unclear'
+export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'ambiguous'
 
 /** Any request would be refused like this: credentials, payment, method, proxies, protocol. */
 const accountStatuses: readonly number[] = [401, 402, 403, 404, 405, 407, 426]
@@ -34,7 +34,7 @@ const againStatuses: readonly number[] = [408, 421, 425]
 
 /** @param isDescribed whether the error is the provider's own, and not one of a server on the way */
 export function judgeStatus(status: number, isDescribed: boolean): FailureKind {
-  if (status < 300 || status === 502 || status === 504) return 'unclear'
+  if (status < 300 || status === 502 || status === 504) return 'ambiguous'
   if (status < 400 || accountStatuses.includes(status)) return 'account'
   if (status === 429 || status === 503) return 'wait'
   if (status >= 500 || againStatuses.includes(status)) return 'deferred'
@@ -45,29 +45,34 @@ const ofEmail = {
   permanent: false,
   scope: 'message',
   lasting: false,
-  slowDown: false,
+  slowDown: null,
   retryAfterMs: null,
   ambiguous: false,
 } as const
 
 const classes: Readonly<Record<FailureKind, FailureClass>> = {
   account: { ...ofEmail, scope: 'relay', lasting: true },
-  wait: { ...ofEmail, scope: 'relay', slowDown: true },
+  wait: { ...ofEmail, scope: 'relay', slowDown: 'connections' },
   refused: { ...ofEmail, permanent: true },
   deferred: ofEmail,
-  unclear: { ...ofEmail, ambiguous: true },
+  ambiguous: { ...ofEmail, ambiguous: true },
 }
 
 /** For a relay that asks for time without saying how much. */
 const usualWaitMs = 1000
 
-export function classifyAnswer(kind: FailureKind, { headers }: HttpAnswer, nowMs: number): FailureClass {
+export function classifyAnswer(
+  kind: FailureKind,
+  { headers }: HttpAnswer,
+  { aboutRecipient, nowMs }: { readonly aboutRecipient: boolean; readonly nowMs: number },
+): FailureClass {
   const retryAfterMs = kind === 'wait' ? (readRetryAfter(headers['retry-after'], nowMs) ?? usualWaitMs) : null
-  return { ...classes[kind], retryAfterMs }
+  const isUnclear = kind === 'refused' && !aboutRecipient
+  return { ...classes[kind], ...(isUnclear && { scope: 'unclear' }), retryAfterMs }
 }
 
 /** For a message that was handed over and got no answer. */
-export const unanswered: FailureClass = classes.unclear
+export const unanswered: FailureClass = classes.ambiguous
 
 type Replying = {
   readonly error: ApiError

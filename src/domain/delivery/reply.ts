@@ -20,17 +20,23 @@ export const noReply = (why: string, source: Source = { kind: 'other' }): Reply 
   text: redact(why, source),
 })
 
-/** How far a submission had come when it failed. After `handed-over` the relay may have taken the message. */
-export type Stage = 'connect' | 'envelope' | 'handed-over'
+/**
+ * How far a submission had come when it failed: `sender` and `recipient` are MAIL and RCPT. After `handed-over`
+ * the relay may have taken the message.
+ */
+export type Stage = 'connect' | 'sender' | 'recipient' | 'handed-over'
 
 export type FailureClass = {
   readonly permanent: boolean
-  /** `relay`: every other email would fail the same way. */
-  readonly scope: 'message' | 'relay'
+  /**
+   * `message`: this email alone fails. `relay`: every other email would fail the same way. `unclear`: the reply
+   * names neither, and another relay may take the email.
+   */
+  readonly scope: 'message' | 'relay' | 'unclear'
   /** The relay cannot be used until an operator acts: another attempt at once cannot succeed. */
   readonly lasting: boolean
-  /** The relay asks for fewer connections. */
-  readonly slowDown: boolean
+  /** The relay asks for fewer connections, or for fewer emails a second. */
+  readonly slowDown: 'connections' | 'rate' | null
   /** The relay asks to be left alone for so long; null if it does not say. */
   readonly retryAfterMs: number | null
   /** No answer came after the message was handed over: the relay may have taken it. */

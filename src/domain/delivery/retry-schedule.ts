@@ -2,7 +2,8 @@
  * When the next attempt is made: after 5 s, 15 s, 45 s, 2 min, 5 min, then every 10 min for two hours,
  * then hourly. Each wait is spread by ±20 %, so that a backlog does not retry all at once, and is at
  * most half of the time that the link has left: a link of five minutes gets several attempts. After
- * `retryForMs` there is no further attempt.
+ * `retryForMs` there is no further attempt. If a relay asked to slow down, or was busy, it is asked again soon:
+ * these waits begin with one second, and double.
  */
 import { retryForMs } from '../bounds.ts'
 import { hourMs, minuteMs } from '../duration.ts'
@@ -12,6 +13,7 @@ const steps = [5 * second, 15 * second, 45 * second, 2 * minuteMs, 5 * minuteMs]
 const tenMinuteSteps = 12
 
 const waitMinMs = 2 * second
+const soonMinMs = second / 2
 
 /** The wait after the nth attempt (the first is 1), before it is spread. */
 export function retryDelayMs(attempts: number): number {
@@ -29,9 +31,13 @@ export function nextAttemptMs(email: {
   ageMs: number
   lifeLeftMs: number
   random: number
+  isSoon?: boolean
 }): number | null {
-  const jittered = retryDelayMs(email.attempts) * (0.8 + 0.4 * email.random)
-  const fitted = Math.max(Math.min(jittered, email.lifeLeftMs / 2), waitMinMs)
+  const { attempts, isSoon = false } = email
+  const usualMs = retryDelayMs(attempts)
+  const delayMs = isSoon ? Math.min(second * 2 ** (attempts - 1), usualMs) : usualMs
+  const jittered = delayMs * (0.8 + 0.4 * email.random)
+  const fitted = Math.max(Math.min(jittered, email.lifeLeftMs / 2), isSoon ? soonMinMs : waitMinMs)
   const delay = Math.round(Math.min(fitted, Math.max(email.lifeLeftMs, 0)))
   return email.ageMs + delay >= retryForMs ? null : delay
 }

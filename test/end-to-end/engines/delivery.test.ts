@@ -71,11 +71,10 @@ test('row 24: greylisting defers, and the retry delivers with the same Message-I
 
 for (const [where, script] of [
   ['RCPT', { rcpt: '550 5.1.1 <ada@example.com> unknown' }],
-  ['MAIL', { mail: '553 5.1.8 bad sender' }],
-  ['DATA', { data: '554 5.7.1 no' }],
-  ['the final dot', { dot: '550 5.7.1 looks like spam' }],
+  ['DATA', { data: '554 5.2.1 disabled' }],
+  ['the final dot', { dot: '550 5.7.1 ada@example.com refused' }],
 ] as [string, Script][]) {
-  test(`row 25: a permanent refusal at ${where} fails the email, keeps the reply, names no address`, async (t) => {
+  test(`row 25: a recipient’s refusal at ${where} fails the email, keeps the reply, names no address`, async (t) => {
     const { service, id } = await withScript(t, script)
     const record = await reaches(service, id, 'failed')
     assert.equal(record.reason, 'refused_by_relay')

@@ -4,6 +4,7 @@
  */
 import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
+import { isAboutRecipient } from '../../../domain/delivery/blame.ts'
 import {
   classifyAnswer,
   type HttpAnswer,
@@ -130,8 +131,10 @@ export class ApiClient implements RelayClient {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
         if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer, id, this.#toSource(exchange, content)) }
-        const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
-        return failed(this.#toReply(exchange, answer, content), failureClass)
+        const reply = this.#toReply(exchange, answer, content)
+        const namesRecipient = this.#api.readError(answer).text.toLowerCase().includes(content.to.toLowerCase())
+        const aboutRecipient = isAboutRecipient({ stage: 'handed-over', reply, namesRecipient })
+        return failed(reply, classifyAnswer(this.#judge(answer), answer, { aboutRecipient, nowMs: Date.now() }))
       }
       default:
         return exchange satisfies never
@@ -173,6 +176,6 @@ function failedToOpen(
   why: string,
   { lasting, retryAfterMs = null }: Pick<FailureClass, 'lasting'> & Partial<FailureClass>,
 ): Submission {
-  const ofRelay = { permanent: false, scope: 'relay', slowDown: false, ambiguous: false } as const
+  const ofRelay = { permanent: false, scope: 'relay', slowDown: null, ambiguous: false } as const
   return { kind: 'failed', reply: noReply(why), stage: 'connect', failureClass: { ...ofRelay, lasting, retryAfterMs } }
 }

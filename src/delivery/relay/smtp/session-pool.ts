@@ -108,4 +108,4 @@ export class SessionPool implements RelayClient {
 
 /** The server ended an idle session before it read this message: nothing was attempted. */
 const wasStale = (submission: Submission): boolean =>
-  submission.kind === 'failed' && submission.stage === 'envelope' && submission.reply.code === null
+  submission.kind === 'failed' && submission.stage !== 'handed-over' && submission.reply.code === null

@@ -40,7 +40,7 @@ export class SmtpSession {
   /** Replies that nothing has waited for yet. */
   readonly #replies: string[] = []
   #waiting: PromiseWithResolvers<string> | null = null
-  #stage: Stage = 'envelope'
+  #stage: Stage = 'sender'
   /** The result of the submission that is ended from outside, in place of a failure. */
   #interruption: Submission | null = null
   #onEnd: () => void = () => {}
@@ -78,7 +78,7 @@ export class SmtpSession {
    */
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.messages += 1
-    this.#stage = 'envelope'
+    this.#stage = 'sender'
     this.#interruption = null
     const lifeLeftMs = Math.max(clearance.deadlineMs - performance.now(), 0)
     const submissionTimer = setTimeout(() => this.#lose('the submission took too long'), submissionMs)
@@ -90,7 +90,7 @@ export class SmtpSession {
       return submission
     } catch (error) {
       this.close()
-      return this.#interruption ?? this.#failed(noReply((error as Error).message, toSource(message)))
+      return this.#interruption ?? this.#lost((error as Error).message, message)
     } finally {
       clearTimeout(lifeTimer)
       clearTimeout(submissionTimer)
@@ -127,14 +127,14 @@ export class SmtpSession {
     const marks = header === undefined ? '' : `${header}\r\n`
     const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
-    const source = toSource(message)
     const commands = envelopeCommands(message, { sender, bytes }, extensions)
-    if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
+    if (commands === null) return this.#lost('an address cannot be used in SMTP', message)
     if (extensions.pipelining) socket.write(commands.join(''))
     for (const command of commands) {
       if (!extensions.pipelining) socket.write(command)
       const reply = await this.#nextReply()
-      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply, source))
+      if (!accepts(command, extensions).test(reply)) return this.#refused(reply, message)
+      this.#stage = 'recipient' // the sender is accepted
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return leaseLost
@@ -149,12 +149,19 @@ export class SmtpSession {
     const reply = await this.#nextReply()
     socket.setTimeout(commandMs)
     return reply.startsWith('2')
-      ? { kind: 'accepted', reply: parseReply(reply, source) }
-      : this.#failed(parseReply(reply, source))
+      ? { kind: 'accepted', reply: parseReply(reply, toSource(message)) }
+      : this.#refused(reply, message)
   }
 
-  #failed(reply: Reply): Submission {
-    return failed({ stage: this.#stage, reply, errorCode: null }, this.#address)
+  #refused(text: string, message: Message): Submission {
+    const namesRecipient = text.toLowerCase().includes(message.to.toLowerCase())
+    const reply = parseReply(text, toSource(message))
+    return failed({ stage: this.#stage, reply, errorCode: null, namesRecipient }, this.#address)
+  }
+
+  /** Without a reply. */
+  #lost(why: string, message: Message): Submission {
+    return failed({ stage: this.#stage, reply: noReply(why, toSource(message)), errorCode: null }, this.#address)
   }
 
   #nextReply(): Promise<string> {
