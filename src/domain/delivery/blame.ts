@@ -71,7 +71,7 @@ export function blame(
   const { stage, reply } = replied
   const { code, text } = reply
   if (refusal !== null && matches(refusal, reply)) return { scope: 'relay', isKnown: true }
-  // Postfix reports a wrong EHLO only at RCPT. After DATA, a text may quote a receiver about the relay's EHLO.
+  // Postfix reports a wrong EHLO only at RCPT. After DATA, a receiver may be quoted.
   const refusesGreeting = stage !== 'handed-over' && code !== null && namesGreeting(text)
   if (stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesGreeting)
     return { scope: 'relay', isKnown: false }
