@@ -1,7 +1,7 @@
 /**
  * The bounce listener: an SMTP server (RFC 5321) that takes mail to bounce addresses and nothing else. It
- * says 250 once a report is recorded; while it cannot be, 451, and the sender keeps it. It has no parser of
- * MIME, and a stranger's mail ends at RCPT, without the store.
+ * says 250 once a report is recorded; while it cannot be, 451, and the sender keeps it. A stranger's mail
+ * ends at RCPT, without the store.
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
@@ -197,8 +197,8 @@ export class BounceListener {
     await this.#turns.next(bytes.length)
     try {
       // Mail that names no email here is not read further: anybody may send it to the bounce address.
-      const isKnown = this.#namesEmail(readReferences(delivered, to))
-      const match = isKnown ? await matchReport(this.#deps.store, readReport(delivered, to)) : noMatch
+      const isKnown = this.#namesEmail(await readReferences(delivered, to))
+      const match = isKnown ? await matchReport(this.#deps.store, await readReport(delivered, to)) : noMatch
       const { kind } = await recordReport(this.#deps, match, 'mail')
       if (kind === 'waiting') throw notNow
     } catch (error) {

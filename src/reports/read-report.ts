@@ -7,6 +7,7 @@ import { reportMax } from '../domain/bounds.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import type { ReportKind } from '../domain/delivery/report.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
+import { decodeMail } from './decode-mail.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
 import { findQuotedReply, readProse } from './report-prose.ts'
 import { type Action, judgeReply, type Row, readRow } from './report-rows.ts'
@@ -25,32 +26,45 @@ export type Report = {
 const rowsMax = 50
 
 /**
- * The references in a report, which take a fraction of the time of the report itself.
+ * The references in a mail. Nearly always they stand in it as they are, so it is decoded only if it has an
+ * encoding.
  *
  * @param envelopeRecipient the address that the report was sent to, if the caller knows it
  */
-export function readReferences(bytes: Buffer, envelopeRecipient: string | null): Reference[] {
-  const { text, plain } = readText(bytes)
-  return findReferences([envelopeRecipient, text, ...(plain === text ? [] : [plain])].join('\n'))
+export async function readReferences(bytes: Buffer, envelopeRecipient: string | null): Promise<Reference[]> {
+  const raw = readRaw(bytes)
+  // Quoted-printable breaks lines so, and not every mail says that it is.
+  const unbroken = raw.replaceAll('=\r\n', '').replaceAll('=\n', '')
+  const lower = unbroken.toLowerCase()
+  const isEncoded = lower.includes('base64') || lower.includes('quoted-printable')
+  const decoded = isEncoded ? await decodeMail(bytes) : null
+  return findReferences([envelopeRecipient, unbroken, decoded].join('\n'))
 }
 
-function readText(bytes: Buffer): { readonly text: string; readonly plain: string } {
-  const text = bytes.subarray(0, reportMax).toString()
-  return { text, plain: text.replaceAll('=\r\n', '').replaceAll('=\n', '') } // quoted-printable breaks lines so
-}
+const readRaw = (bytes: Buffer): string => bytes.subarray(0, reportMax).toString()
 
 /** @param envelopeRecipient as above */
-export function readReport(bytes: Buffer, envelopeRecipient: string | null): Report {
-  const { text, plain } = readText(bytes)
-  const references = readReferences(bytes, envelopeRecipient)
+export async function readReport(bytes: Buffer, envelopeRecipient: string | null): Promise<Report> {
+  const [raw, decoded] = [readRaw(bytes), await decodeMail(bytes)]
+  // Fields of broken parts, or far behind, are found in the mail as it came.
+  const readings = [decoded, raw].filter((text) => text !== null).map(readText)
+  const found = readings.filter(({ kind }) => kind !== 'other')
+  const hasReply = ({ rows }: Reading) => rows.some(({ reply }) => reply.text !== '')
+  const best = found.find(({ form }) => form === 'fields') ?? found.find(hasReply) ?? found[0] ?? readings[0]
+  return { references: await readReferences(bytes, envelopeRecipient), ...(best as Reading) }
+}
+
+type Reading = Omit<Report, 'references'>
+
+function readText(text: string): Reading {
   const blocks = readBlocks(text)
   const addresses = findAddresses(blocks)
-  const rows = readRows(blocks, addresses).map((row) => explainRow(row, plain, addresses))
-  if (rows.length > 0) return { references, kind: kindOf(rows), form: 'fields', rows }
+  const rows = readRows(blocks, addresses).map((row) => explainRow(row, text, addresses))
+  if (rows.length > 0) return { kind: kindOf(rows), form: 'fields', rows }
   const complaint = readComplaint(blocks)
-  if (complaint !== null) return { references, kind: complaint, form: 'fields', rows }
-  const prose = readProse(blocks[0], plain, addresses)
-  return { references, kind: kindOf(prose), form: 'text', rows: prose }
+  if (complaint !== null) return { kind: complaint, form: 'fields', rows }
+  const prose = readProse(blocks[0], text, addresses)
+  return { kind: kindOf(prose), form: 'text', rows: prose }
 }
 
 /** Fields with the recipient: in the report, and in the header of the email that it returns. */
@@ -81,15 +95,18 @@ function readRows(blocks: readonly Fields[], addresses: readonly string[]): Row[
 }
 
 /**
- * OpenSMTPD writes no diagnosis, and `5.0.0` for everything: the reply is in its text. As in every prose, it
- * proves nothing about a mailbox, so the row loses its addresses.
+ * Some fields lack the reply, and it is in the text. If the status says nothing either, as the `5.0.0` that
+ * OpenSMTPD writes for everything, the text names the cause. As in every prose, it proves nothing about a
+ * mailbox, so the row loses its addresses.
  */
 function explainRow(row: Row, text: string, addresses: readonly string[]): Row {
-  if (row.reply.text !== '' || !(row.status ?? 'x.0.0').endsWith('.0.0')) return row
+  if (row.reply.text !== '') return row
   const quoted = findQuotedReply(text)
   if (quoted === null) return row
   const judged = judgeReply(quoted, { status: null, addresses: [...addresses, ...listAddresses(quoted)] })
-  return { ...row, finalRecipient: null, originalRecipient: null, ...judged }
+  const isVague = (row.status ?? 'x.0.0').endsWith('.0.0')
+  if (!isVague) return { ...row, reply: judged.reply }
+  return { ...row, ...judged, finalRecipient: null, originalRecipient: null, permanent: row.permanent }
 }
 
 const kindOf = (rows: readonly Row[]): FoundKind => {

@@ -1,7 +1,8 @@
 /**
- * Reports written for people, as qmail and old Exim send them. Sender and words distinguish them from mail of
- * people and from vacation replies. No such report proves anything about a mailbox.
+ * Reports written for people, as qmail and old Exim send them. Sender, subject and words distinguish them
+ * from mail of people and from vacation replies. No such report proves anything about a mailbox.
  */
+import { causeOfWords } from '../domain/delivery/failure-cause.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readLines } from './report-lines.ts'
 import { judgeReply, type Row, readSaid } from './report-rows.ts'
@@ -10,47 +11,79 @@ import { judgeReply, type Row, readSaid } from './report-rows.ts'
 const proseMax = 4000
 const paragraphMax = 2
 
+/** In the address or the name of a sender. */
 const mailSystem =
-  /mailer-?daemon|post_?master|mail (?:delivery|system|administrator)|deliver|returned mail|fail|bounce|error/
+  /mailer-?daemon|post_?master|mail (?:deliver|system|administrator)|(?:delivery|bounce) (?:sub)?system|returned mail/
+/** Subjects of reports, and no others. */
+const undelivered = new RegExp(
+  [
+    /undeliver|non[- ]?deliver|not (?:be )?(?:delivered|sent)|could ?n[o']t (?:be )?(?:deliver|send)|cannot send|returned (?:mail|to sender|e-?mail)/,
+    /return(?:ed|ing) message|deliver\w* (?:has )?(?:fail|status|problem|error|report|delay|notif)|fail\w* (?:deliver|notic|notif)|mail (?:system )?(?:error|fail)/,
+    /bounce|message (?:status|delayed|blocked)|unzustellbar|nicht (?:zugestellt|zustellbar)|non remis|non distribu|mancata consegna|no (?:se )?(?:ha )?(?:podido|pudo) entreg|no entregad/,
+    /n[aã]o (?:foi )?entreg|onbestelbaar|nie(?:do|\s)r[eę]cz|не (?:может быть )?доставлен|недоставлен|エラー|配信(?:不能|できません)|送信でき|届け|退信|无法投递|無法投遞|반송|전송 ?실패/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
 const failure =
-  /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|no such|exceed|is full|expired/
-const warning = /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
+  /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|no such|exceed|is full|expired|disabled|でき(?:ません|ない)|存在し|一杯|いっぱい/
+const warning =
+  /warning message only|will (?:be retried|keep trying|continue|try again|retry)|delayed|no action is required|still trying|not yet been delivered/
 const mailSystemAddress = /mailer-?daemon|post_?master/
 /** Fields with which the returned email begins: its words are not the report's. */
-const returned = /^(?:received|return-path|message-id|dkim-signature|mime-version):/i
-const autoReply = /^(?:auto(?:matic)?[ -]?repl|out of (?:the )?office)/
+const returned =
+  /^(?:received|return-path|message-id|dkim-signature|mime-version|delivered-to|authentication-results|arc-[\w-]{1,30}):/i
+const autoReply =
+  /^(?:auto(?:matic|mated)?[ -]?(?:repl|respon|answer|antwort)|out of (?:the )?office|(?:on |am )?(?:vacation|holiday|annual leave)|abwesen|automatische antwort|r[eé]ponse automatique|absen|respuesta autom|fuera de|resposta autom|risposta autom|afwezig|自動返信|自动回复|不在)/
+/** People answer a report, or forward it. */
+const answer = /^(?:re|aw|antw|sv|vs|fwd?|wg|tr|rv|res|enc|odp) ?:/
 
 /**
  * One row, without addresses, or none if the mail is no report.
  *
- * @param text the mail, without the line breaks of quoted-printable
+ * @param text the mail, decoded
  * @param addresses those in the fields of the mail
  */
 export function readProse(header: Fields, text: string, addresses: readonly string[]): Row[] {
   const subject = inLowerCase(header, 'subject')
   const lines = readBody(text)
   const body = lines.join(' ').toLowerCase()
-  const isReport =
-    header.has('x-failed-recipients') || (!isAutoReply(header) && isFromMailSystem(header) && failure.test(body))
-  if (!isReport) return []
-  const quoted = [quotesReply, saysFailure].map((test) => lines.findIndex(test)).find((at) => at >= 0) ?? 0
+  if (!isReport(header, body)) return []
   const isWarning = warning.test(body) || /\bwarning\b|\bdelay/.test(subject)
   const addressesOfAll = [...addresses, ...listAddresses(lines.join(' '))]
-  const judged = judgeReply(readParagraph(lines, quoted), { status: null, addresses: addressesOfAll })
+  const judged = judgeReply(findReply(lines) ?? readParagraph(lines, Math.max(lines.findIndex(saysFailure), 0)), {
+    status: null,
+    addresses: addressesOfAll,
+  })
   const action = isWarning ? 'delayed' : 'failed'
   return [{ finalRecipient: null, originalRecipient: null, action, status: null, ...judged }]
+}
+
+function isReport(header: Fields, body: string): boolean {
+  if (header.has('x-failed-recipients')) return true
+  if (isAutoReply(header)) return false
+  const subject = inLowerCase(header, 'subject')
+  const saysSo = failure.test(body) || warning.test(body)
+  if (isFromMailSystem(header)) return saysSo || undelivered.test(subject)
+  return saysSo && undelivered.test(subject) && !answer.test(subject)
+}
+
+/** The lines that quote a reply; else those that name a cause. */
+function findReply(lines: readonly string[]): string | null {
+  const namesCause = (text: string) => causeOfWords(text) !== 'unknown'
+  const tests = [quotesReply, namesCause, (_line: string, n: number) => namesCause(readParagraph(lines, n))]
+  const at = tests.map((test) => lines.findIndex(test)).find((found) => found >= 0)
+  return at === undefined ? null : readParagraph(lines, at)
 }
 
 /** Where the fields of a report begin. */
 const fields = /^(?:reporting-mta|final-recipient|original-envelope-id):|^content-type: *message\//i
 
-/** The reply that the text in front of the fields quotes; null if it quotes none. */
+/** The reply in the text in front of the fields; null if it has none. */
 export function findQuotedReply(text: string): string | null {
   const lines = readBody(text)
   const end = lines.findIndex((line) => fields.test(line))
-  const prose = end < 0 ? lines : lines.slice(0, end)
-  const at = prose.findIndex((line) => readSaid(line).code !== null)
-  return at < 0 ? null : readParagraph(prose, at)
+  return findReply(end < 0 ? lines : lines.slice(0, end))
 }
 
 const inLowerCase = (header: Fields, name: string): string => (header.get(name) ?? '').toLowerCase()
@@ -58,6 +91,7 @@ const inLowerCase = (header: Fields, name: string): string => (header.get(name) 
 /** Vacation replies may have a null sender too; but some mail systems call their reports replies. */
 const isAutoReply = (header: Fields): boolean =>
   (inLowerCase(header, 'auto-submitted').startsWith('auto-replied') ||
+    ['x-autoreply', 'x-autorespond'].some((name) => header.has(name)) ||
     autoReply.test(inLowerCase(header, 'subject'))) &&
   !mailSystemAddress.test(inLowerCase(header, 'from'))
 
@@ -67,7 +101,7 @@ const isAutoReply = (header: Fields): boolean =>
  */
 function isFromMailSystem(header: Fields): boolean {
   const sender = header.get('return-path')
-  const named = ['return-path', 'from', 'subject'].map((name) => inLowerCase(header, name))
+  const named = ['return-path', 'from'].map((name) => inLowerCase(header, name))
   return sender === '<>' || sender === '' || mailSystem.test(named.join(' '))
 }
 

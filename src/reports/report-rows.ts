@@ -1,5 +1,5 @@
 /** The fields of RFC 3464 about one recipient, and the reply that a report quotes. */
-import { causeOf, type FailureCause, type Said } from '../domain/delivery/failure-cause.ts'
+import { causeOf, causeOfWords, type FailureCause, type Said } from '../domain/delivery/failure-cause.ts'
 import type { Reply } from '../domain/delivery/reply.ts'
 import { redact } from '../domain/redaction/redact.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
@@ -31,7 +31,8 @@ export function readRow(fields: Fields, addresses: readonly string[]): Row | nul
   const status = findEnhanced(fields.get('status') ?? '')
   const action = readAction(fields.get('action'), status)
   if (action === null) return null
-  const diagnostic = withoutType(fields.get('diagnostic-code') ?? '')
+  // IronPort has a field of its own.
+  const diagnostic = withoutType(fields.get('diagnostic-code') ?? fields.get('x-supplementary-info') ?? '')
   return {
     finalRecipient: readAddress(final),
     originalRecipient: readAddress(original),
@@ -56,7 +57,7 @@ export function judgeReply(text: string, { status, addresses }: Judging): Pick<R
   const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
   return {
     reply: { ...said, text: redact(text, { kind: 'report', addresses }) },
-    cause: causeOf(said, status),
+    cause: classes.join('') === '' ? causeOfWords(text) : causeOf(said, status),
     permanent: classes.includes('5') && !classes.includes('4'),
   }
 }

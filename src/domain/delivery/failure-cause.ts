@@ -19,6 +19,7 @@ export type Said = { readonly code: number | null; readonly enhanced: string | n
 
 /** Words are looked for in so much of a text. */
 const textMax = 1000
+const proseMax = 4000
 
 type Sign = { readonly cause: FailureCause; readonly codes: RegExp; readonly words: RegExp }
 
@@ -32,7 +33,7 @@ const signs: readonly Sign[] = [
     cause: 'mailbox_full',
     codes: /^[45]\.2\.2$/,
     words:
-      /mailbox (?:is )?full|(?:account|inbox) is full|mailbox has exceeded|exceed(?:s|ed)? (?:its |the |allowed )?(?:quota|size|storage)|over ?quota|quota exceeded|out of storage|storage limit|insufficient storage/,
+      /mailbox (?:is )?full|(?:account|inbox) is full|mailbox (?:has )?exceed|メールボックスが(?:一杯|いっぱい)|exceed(?:s|ed)? (?:its |the |allowed )?(?:quota|size|storage)|over ?quota|quota exceeded|out of storage|storage limit|insufficient storage/,
   },
   {
     cause: 'policy',
@@ -43,7 +44,8 @@ const signs: readonly Sign[] = [
   {
     cause: 'unreachable',
     codes: /^[45]\.4\./,
-    words: /name ?server|host (?:name )?(?:unknown|not found)|unknown host|no such domain|timed out|expired/,
+    words:
+      /name ?server|(?:host|domain) (?:name )?(?:unknown|not found|not reachable|does not exist)|unknown host|no such domain|timed out|expired|connection (?:refused|reset)|(?:unable|requests) to connect/,
   },
   {
     cause: 'no_mailbox',
@@ -75,6 +77,13 @@ export function causeOf({ code, enhanced, text }: Said, status: string | null = 
   const needsWords = byCode === 'no_mailbox' || (byCode === 'unknown' && isVague(best))
   const byWords = needsWords ? signs.find((sign) => sign.words.test(words))?.cause : undefined
   return byWords ?? byCode
+}
+
+/** The cause that words name, where there is no code. */
+export function causeOfWords(text: string): FailureCause {
+  const words = withoutAddresses(text.slice(0, proseMax).toLowerCase())
+  if (ownList.test(words)) return 'relay_suppressed'
+  return signs.find((sign) => sign.words.test(words))?.cause ?? 'unknown'
 }
 
 /** A name in an address means nothing: `<spam@example.com>: user unknown`. */

@@ -21,16 +21,16 @@ export const noReply = (why: string, source: Source = { kind: 'other' }): Reply 
 })
 
 /**
- * How far a submission had come when it failed: `sender` and `recipient` are MAIL and RCPT. After `handed-over`
- * the relay may have taken the message.
+ * How far a submission had come when it failed: `sender` and `recipient` are MAIL and RCPT. After
+ * `handed-over` the relay may have taken the message.
  */
 export type Stage = 'connect' | 'sender' | 'recipient' | 'handed-over'
 
 export type FailureClass = {
   readonly permanent: boolean
   /**
-   * `message`: this email alone fails. `relay`: every other email would fail the same way. `unclear`: the reply
-   * names neither, and another relay may take the email.
+   * `message`: this email alone fails. `relay`: every other email would fail the same way. `unclear`: the
+   * reply names neither, and another relay may take the email.
    */
   readonly scope: 'message' | 'relay' | 'unclear'
   /** The relay cannot be used until an operator acts: another attempt at once cannot succeed. */

@@ -2,8 +2,8 @@
  * When the next attempt is made: after 5 s, 15 s, 45 s, 2 min, 5 min, then every 10 min for two hours,
  * then hourly. Each wait is spread by ±20 %, so that a backlog does not retry all at once, and is at
  * most half of the time that the link has left: a link of five minutes gets several attempts. After
- * `retryForMs` there is no further attempt. If a relay asked to slow down, or was busy, it is asked again soon:
- * these waits begin with one second, and double.
+ * `retryForMs` there is no further attempt. If a relay asked to slow down, or was busy, it is asked again
+ * soon: these waits begin with one second, and double.
  */
 import { retryForMs } from '../bounds.ts'
 import { hourMs, minuteMs } from '../duration.ts'

@@ -51,16 +51,30 @@ export function redact(text: string, source: Source): string {
 const quotedCode = /(?<![\w.])[2-5]\d\d(?=[ -])/
 
 function findKnown(line: string, status: string, source: Source): Span[] {
-  const [code = null] = /^\d{3}/.exec(status) ?? quotedCode.exec(line) ?? []
-  const readings = readLine(line, code)
-  if (source.kind === 'report') {
-    const addresses = new Set([...source.addresses, ...listAddresses(line)])
-    const found = [...addresses].slice(0, addressesMax).flatMap((address) => findAddress(readings, line, address))
-    return [...found, ...findNumbers(line, status)]
-  }
+  if (source.kind === 'report') return findKnownInReport(line, status, source.addresses)
+  const readings = readLine(line, /^\d{3}/.exec(status)?.[0] ?? null)
   const secrets = (source.secrets ?? []).filter((secret) => secret !== '')
   const found = secrets.flatMap((secret) => findSecret(readings, line, secret))
   return source.kind === 'reply' ? [...found, ...findEmail(readings, line, source.email)] : found
+}
+
+/** The words in front of the reply that a report quotes are no line of it, so they are read by themselves. */
+function findKnownInReport(line: string, status: string, named: readonly string[]): Span[] {
+  const [ownCode = null] = /^\d{3}/.exec(status) ?? []
+  const quoted = ownCode === null ? quotedCode.exec(line) : null
+  const addresses = [...new Set([...named, ...listAddresses(line)])].slice(0, addressesMax)
+  const find = (from: number, to: number, code: string | null): Span[] => {
+    const text = line.slice(from, to)
+    const readings = readLine(text, code)
+    return addresses
+      .flatMap((address) => findAddress(readings, text, address))
+      .map((span) => ({ ...span, from: from + span.from, to: from + span.to }))
+  }
+  const found =
+    quoted === null
+      ? find(0, line.length, ownCode)
+      : [...find(0, quoted.index, null), ...find(quoted.index, line.length, quoted[0])]
+  return [...found, ...findNumbers(line, status)]
 }
 
 /** The addresses in a text, such as the field of a report. */

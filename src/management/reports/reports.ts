@@ -101,7 +101,7 @@ export const readReports = operation({
   answer: ReadReport,
   async run(context, { body: { report: text, recipient = null, dryRun = false } }) {
     const { access, store } = context
-    const report = readReport(Buffer.from(text), recipient)
+    const report = await readReport(Buffer.from(text), recipient)
     const match = await matchReport(store, report)
     const result = dryRun ? foresee(context, match) : await recordReport(context, match, 'read')
     if (!dryRun) {
