@@ -391,12 +391,14 @@ test('links between the documents lead somewhere', () => {
   }
 })
 
-// The remote command line calls the management API of a service; relays may be mail APIs, and take tokens.
+// The remote command line calls the management API of a service; relays may be mail APIs, and take tokens; the
+// reports of SES name the certificate of their signature.
 const callers = [
   'src/cli/remote-runner.ts',
   'src/delivery/relay/http/post.ts',
   'src/delivery/webhooks/post-webhook.ts',
   'src/delivery/relay/oauth/grants.ts',
+  'src/web/reports/ask-service.ts',
 ]
 
 test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider and the receivers of webhooks', () => {

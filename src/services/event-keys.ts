@@ -1,6 +1,5 @@
 /** The secrets by which webhooks of mail services prove themselves, as an operator writes them. */
-import type { SignedCall } from '../domain/signatures.ts'
-import type { BodyProof, Proof } from './event-proof.ts'
+import type { BodyProof, Proof, ProvenCall } from './event-proof.ts'
 import type { ServiceEvents } from './service.ts'
 import { type EventService, eventServices } from './services.ts'
 
@@ -15,8 +14,14 @@ export const provenServices = (keys: readonly EventKey[]): EventService[] =>
   eventServices.filter(({ events }) => hasKeyFor(keys, events.proof))
 
 /** Whether the headers and the raw body of a call prove that it comes from the service. */
-export const provesCall = ({ proof }: ServiceEvents, call: SignedCall, keys: readonly EventKey[]): boolean =>
-  keys.some((key) => key.proof === proof.name && proof.proves(call, key.key))
+export async function provesCall(
+  { proof }: ServiceEvents,
+  call: ProvenCall,
+  keys: readonly EventKey[],
+): Promise<boolean> {
+  for (const { key, proof: name } of keys) if (name === proof.name && (await proof.proves(call, key))) return true
+  return false
+}
 
 /** Whether the body proves itself, if there is a key for that. */
 export function provesBody({ bodyProof }: ServiceEvents, body: unknown, keys: readonly EventKey[]): boolean {

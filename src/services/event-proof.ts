@@ -15,9 +15,14 @@ type ProofForm<Key> = {
   readKey(value: string): Key | null
 }
 
-/** A proof in the headers, maybe over the raw body. */
+/** Gets a text from a server of the mail service, by https; null if it does not answer with 200 in time. */
+export type Ask = (url: string) => Promise<string | null>
+
+export type ProvenCall = SignedCall & { readonly ask: Ask }
+
+/** A proof in the headers, or over the raw body. */
 export type Proof<Key = unknown> = ProofForm<Key> & {
-  proves(call: SignedCall, key: Key): boolean
+  proves(call: ProvenCall, key: Key): boolean | Promise<boolean>
 }
 
 /** A proof in the fields of the body, which proves nothing about its other fields. */

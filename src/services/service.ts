@@ -23,7 +23,7 @@ import type { AccountRefusal } from '../domain/delivery/blame.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
 import type { JsonFields } from '../services/json-fields.ts'
-import type { BodyProof, Proof } from './event-proof.ts'
+import type { Ask, BodyProof, Proof } from './event-proof.ts'
 import type { MailApi } from './mail-api.ts'
 import type { ServiceEvent } from './service-event.ts'
 
@@ -112,6 +112,8 @@ export type ServiceEvents = {
   readonly proof: Proof
   /** Checked besides, if the operator gave a key for it. */
   readonly bodyProof?: BodyProof
+  /** The events in a proven call, if its body is not an event or a list of them. */
+  readonly open?: (body: JsonFields, ask: Ask) => Promise<unknown>
   /** Null for an event that says nothing about a delivery. */
   readonly read: (event: JsonFields) => ServiceEvent | null
 }

@@ -5,9 +5,12 @@
 import { chooseEnvelopeSender } from '../domain/app/envelope.ts'
 import type { HttpAnswer } from '../domain/delivery/http-answer.ts'
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
+import { type JsonFields, toFields, toText } from './json-fields.ts'
 import { json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'
+import { blocked, bounced, describeEvent, type Meanings, suppressed, unlessKnown } from './service-event.ts'
 import { signRequest } from './sigv4.ts'
+import { openSns, snsTopic } from './sns.ts'
 
 type Account = {
   readonly region: string
@@ -93,11 +96,59 @@ function readError({ headers, json: body }: HttpAnswer) {
   return { code, text: readText(body, 'message') || readText(body, 'Message') }
 }
 
+/** By the type and subtype of a bounce, or by its type. */
+const bounces: Meanings = {
+  Permanent: bounced(true),
+  'Permanent NoEmail': bounced(true, unlessKnown('no_mailbox')),
+  'Permanent Suppressed': bounced(true, suppressed),
+  'Permanent OnAccountSuppressionList': bounced(true, suppressed),
+  Transient: bounced(false),
+  'Transient MailboxFull': bounced(false, () => 'mailbox_full'),
+  'Transient ContentRejected': bounced(false, blocked),
+  Undetermined: bounced(),
+}
+
+/** Those of an identity have `notificationType`, and those of a configuration set `eventType`. */
+function readEvent({ notificationType, eventType = notificationType, ...event }: JsonFields) {
+  const part = toFields(event[firstLower(toText(eventType))])
+  const { bouncedRecipients, complainedRecipients, delayedRecipients, recipients } = part
+  const first = toFields([bouncedRecipients, complainedRecipients, delayedRecipients].flatMap(toList)[0])
+  const recipient = first.emailAddress ?? toList(recipients)[0] ?? toList(toFields(event.mail).destination)[0]
+  const details = { recipient, text: first.diagnosticCode, status: first.status }
+  const { bounceType, bounceSubType, complaintFeedbackType, complaintSubType, reason } = part
+  switch (eventType) {
+    case 'Bounce':
+      // SES also calls an automatic answer a transient bounce: no server has said anything.
+      if (bounceType === 'Transient' && bounceSubType === 'General' && details.text === undefined) return null
+      return (
+        describeEvent(bounces, `${toText(bounceType)} ${toText(bounceSubType)}`, details) ??
+        describeEvent(bounces, bounceType, details)
+      )
+    case 'Complaint':
+      if (complaintSubType === 'OnAccountSuppressionList') return { ...bounced(true, suppressed), ...details }
+      return { kind: complaintFeedbackType === 'not-spam' ? 'not_spam' : 'complained', ...details } as const
+    case 'Delivery':
+      return { kind: 'confirmed', ...details, text: part.smtpResponse } as const
+    case 'DeliveryDelay':
+      return { kind: 'delayed', ...details } as const
+    case 'Reject':
+      // SES found a virus, after it had accepted the email.
+      return { ...bounced(true, () => 'policy'), ...details, text: reason }
+    default:
+      return null
+  }
+}
+
+const firstLower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
+
+const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
 export const ses: MailService = {
   name: 'ses',
   title: 'Amazon SES',
   smtp: { hosts: [/^email-smtp\.[a-z0-9-]+\.amazonaws\.com$/], traits },
   api,
+  events: { proof: snsTopic, open: openSns, read: readEvent },
   advice: [
     [/SignatureDoesNotMatch|InvalidSignature/, 'the secret access key is wrong'],
     [/InvalidClientTokenId|UnrecognizedClient/, 'there is no such access key id, or it is turned off'],

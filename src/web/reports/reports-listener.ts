@@ -10,30 +10,39 @@ import type { SignedCall } from '../../domain/signatures.ts'
 import { recordEvents } from '../../reports/record-events.ts'
 import type { ReportDeps } from '../../reports/record-report.ts'
 import { type EventKey, provesBody, provesCall } from '../../services/event-keys.ts'
+import type { Ask } from '../../services/event-proof.ts'
+import { toFields } from '../../services/json-fields.ts'
 import { type EventService, findEventService } from '../../services/services.ts'
+import { NotConfirmed } from '../../services/sns.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
+import { newAsk } from './ask-service.ts'
 
 export type ReportsDeps = ReportDeps &
   ListenerDeps & {
     readonly store: ReportDeps['store'] & Pick<Store, 'now'>
     readonly keys: readonly EventKey[]
     readonly isStopping: () => boolean
+    /** `newAsk()` unless given. */
+    readonly ask?: Ask
   }
 
+type AskingDeps = ReportsDeps & { readonly ask: Ask }
 type ReportsRequest = FastifyRequest<{ Params: { readonly service: string } }>
 
 /** Levels of objects and arrays in a body. */
 const nestingMax = 20
 const retryAfterSeconds = '60'
 
-export function newReportsListener(deps: ReportsDeps): FastifyInstance {
+export function newReportsListener({ ask = newAsk(), ...given }: ReportsDeps): FastifyInstance {
+  const deps = { ...given, ask }
   const listener = newListener({
     emit: deps.emit,
     isProxy: deps.isProxy,
     bodyBytesMax: providerCallMax,
     notFound: refuseOtherRoutes,
     onError: (error, { id: requestId }, reply) => {
+      if (error instanceof NotConfirmed) return postpone(reply)
       if (!(error instanceof StoreUnavailable)) return null
       deps.emit({ kind: 'store_unavailable', requestId, error, work: 'request' })
       return postpone(reply)
@@ -58,7 +67,7 @@ function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): Fastif
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Mail providers send POST.' })
 }
 
-async function answerCall(deps: ReportsDeps, request: ReportsRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function answerCall(deps: AskingDeps, request: ReportsRequest, reply: FastifyReply): Promise<FastifyReply> {
   const service = findEventService(request.params.service)
   if (service === null) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return postpone(reply)
@@ -66,12 +75,14 @@ async function answerCall(deps: ReportsDeps, request: ReportsRequest, reply: Fas
   const bytes = request.body === undefined ? new Uint8Array() : (request.body as Uint8Array | null)
   if (bytes === null) return sendError(reply, 400, tooLarge)
   const headers = request.headers as SignedCall['headers']
-  const call = { headers, body: bytes, nowMs: deps.store.now() }
-  if (!provesCall(service.events, call, deps.keys)) return refuseStranger(deps, service, reply)
+  const call = { headers, body: bytes, nowMs: deps.store.now(), ask: deps.ask }
+  if (!(await provesCall(service.events, call, deps.keys))) return refuseStranger(deps, service, reply)
   const body = isUtf8(bytes) ? parseJson(bytes) : undefined
   if (body === undefined || nestedDeeper(body, nestingMax)) return sendError(reply, 400, notJson)
   if (!provesBody(service.events, body, deps.keys)) return refuseStranger(deps, service, reply)
-  const results = await recordEvents(deps, service, body)
+  const events = service.events.open === undefined ? body : await service.events.open(toFields(body), deps.ask)
+  if (nestedDeeper(events, nestingMax)) return sendError(reply, 400, notJson)
+  const results = events === undefined ? {} : await recordEvents(deps, service, events)
   if (results.waiting !== undefined) return postpone(reply)
   return sendJson(reply, 200, JSON.stringify({ ok: true, results }))
 }
