@@ -391,8 +391,8 @@ test('links between the documents lead somewhere', () => {
   }
 })
 
-// The remote command line calls the management API of a service; relays may be mail APIs, and take tokens; the
-// reports of SES name the certificate of their signature.
+// The remote command line calls the management API of a service; relays may be mail APIs, and take tokens;
+// the reports of SES name the certificate of their signature.
 const callers = [
   'src/cli/remote-runner.ts',
   'src/delivery/relay/http/post.ts',

@@ -8,6 +8,7 @@ import { chooseSenders } from '../domain/app/envelope.ts'
 import { hasDomain } from '../domain/app/sender-domains.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import { retryForHours, retryForMs } from '../domain/bounds.ts'
+import { isAboutAccount } from '../domain/delivery/blame.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { toBounceAddress } from '../domain/delivery/reference.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
@@ -224,15 +225,17 @@ type Refused = {
 }
 
 /**
- * A refusal for good is believed if each of several relays gave one, or if the relay has accepted other mail
- * since it first refused this email. Until then, it may be the relay's trouble, and the email waits.
+ * A refusal for good is believed if all relays gave one, and one of them takes other mail. Several relays are
+ * also believed without that, unless they speak of our account: it may be the same. Until then, it may be the
+ * relay's trouble, and the email waits.
  */
 function concludeRefusals(deps: DeliverDeps, attempt: Attempt, { relays, refusals, isBusy }: Refused): DeliveryOutcome {
   const temporary = refusals.find(({ failureClass }) => !failureClass.permanent)
   const [{ relay, reply, failureClass }] = [temporary ?? refusals[0]] as [Refusal]
-  const isBySeveral = refusals.length > 1 && refusals.length === relays.length
-  const isBelieved = isBySeveral || refusals.some(({ takesOthers }) => takesOthers)
-  if (temporary === undefined && isBelieved) return { kind: 'failed', reason: 'refused_by_relay', relay, reply }
+  const isByAll = temporary === undefined && refusals.length === relays.length
+  const isOfEmail = refusals.length > 1 && refusals.some((refusal) => !isAboutAccount(refusal.reply))
+  if (isByAll && (isOfEmail || refusals.some(({ takesOthers }) => takesOthers)))
+    return { kind: 'failed', reason: 'refused_by_relay', relay, reply }
   return defer(deps, attempt, { relay, reply, ambiguous: false, isSoon: isBusy || failureClass.slowDown !== null })
 }
 

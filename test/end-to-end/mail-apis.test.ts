@@ -241,7 +241,7 @@ const meanings: [provider: Provider, name: string, answering: Answering, meaning
     error(422, { ErrorCode: 406, Message: 'You tried to send to recipient(s) that have been marked as inactive.' }),
     'message permanent',
   ],
-  ['postmark', 'its fault', error(500, { ErrorCode: 0, Message: 'no' }), 'message'],
+  ['postmark', 'its fault', error(500, { ErrorCode: 0, Message: 'no' }), 'unclear'],
 ]
 for (const [provider, name, answering, meaning] of meanings)
   test(`${provider}, ${name}: ${meaning}`, async (t) => {

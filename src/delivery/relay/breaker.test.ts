@@ -98,10 +98,10 @@ test('three refusals in a row make a relay the last one, if it has taken nothing
   const { breaker, clock } = newBreaker()
   breaker.succeeded()
   clock.ms = 9999
-  for (let n = 0; n < 5; n++) breaker.refused()
+  for (let n = 0; n < 5; n++) breaker.refused({ works: true })
   assert.equal(breaker.refuses, false, 'it took an email lately')
   clock.ms = 10_000
-  breaker.refused()
+  breaker.refused({ works: true })
   assert.deepEqual([breaker.refuses, breaker.isLast(), breaker.capacity()], [true, true, 8])
   clock.ms += 4999
   assert.equal(breaker.isLast(), true)
@@ -112,7 +112,7 @@ test('three refusals in a row make a relay the last one, if it has taken nothing
   breaker.succeeded()
   assert.equal(breaker.refuses, false)
   clock.ms += 10_000
-  breaker.refused()
-  breaker.refused()
+  breaker.refused({ works: true })
+  breaker.refused({ works: true })
   assert.equal(breaker.refuses, false, 'they count from the start again')
 })

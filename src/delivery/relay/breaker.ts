@@ -65,6 +65,11 @@ export class Breaker {
     return this.#refuses && this.#now() < this.#firstAgainAtMs
   }
 
+  /** One email goes first to a relay that refuses all; the next ones wait for its result. */
+  begin(): void {
+    if (this.#refuses && !this.isLast()) this.#firstAgainAtMs = this.#now() + refusedPauseMs
+  }
+
   /** How many submissions may be in progress: none while open, one for the probe. */
   capacity(): number {
     if (!this.open) return this.#connections
@@ -91,9 +96,12 @@ export class Breaker {
     this.#close()
   }
 
-  /** The relay refused an email in words that blame neither the recipient nor the relay. */
-  refused(): void {
-    this.#close()
+  /**
+   * The relay refused an email in words that blame neither the recipient nor the relay. `works`: it takes
+   * commands, and does not end the connection.
+   */
+  refused({ works }: { readonly works: boolean }): void {
+    if (works) this.#close()
     this.#refusals += 1
     if (this.#refusals < refusalsToDoubt || !this.#isQuiet()) return
     this.#refuses = true

@@ -70,6 +70,7 @@ export class GatedRelay implements Relay {
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#inProgress += 1
+    this.#breaker.begin()
     try {
       const submission = await this.#send(message, clearance)
       this.#note(submission)
@@ -117,7 +118,7 @@ export class GatedRelay implements Relay {
       this.#breaker.succeeded()
     }
     if (submission.kind === 'failed') {
-      this.#noteFailure(submission.failureClass, submission.reply.code !== null)
+      this.#noteFailure(submission.failureClass, submission.reply.code)
     }
     const available = this.isAvailable()
     if (available !== wasAvailable) {
@@ -126,7 +127,8 @@ export class GatedRelay implements Relay {
     }
   }
 
-  #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, answered: boolean): void {
+  #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, code: number | null): void {
+    const answered = code !== null
     const { open } = this.#client.connections()
     // A relay that refuses one connection and serves others has reached its limit of connections.
     if (!this.#breaker.open && scope === 'relay' && answered && !lasting && retryAfterMs === null && open > 0) {
@@ -135,14 +137,14 @@ export class GatedRelay implements Relay {
     }
     if (slowDown !== null) this.#slowDown(slowDown)
     if (scope === 'relay') this.#breaker.failed({ lasting, answered, retryAfterMs })
-    else if (scope === 'unclear') this.#breaker.refused()
+    else if (scope === 'unclear') this.#breaker.refused({ works: answered && code !== 421 })
     else if (answered) this.#breaker.answered()
   }
 
   /** With one connection left, only fewer emails a second can help. */
   #slowDown(by: NonNullable<FailureClass['slowDown']>): void {
     if (by === 'connections' && !this.#breaker.hasOneConnection) this.#breaker.slowDown()
-    else this.#nextSendMs = Math.max(this.#nextSendMs, this.#pace.refused(performance.now()))
+    else this.#nextSendMs = Math.max(this.#nextSendMs, this.#pace.refused(performance.now()) ?? 0)
   }
 
   close(): void {

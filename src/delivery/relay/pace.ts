@@ -1,41 +1,51 @@
 /**
- * The pace that a relay shows. Once it has refused an email because too many came, it gets as many in a
- * second as it took in the second before. After ten seconds without such a refusal the pace rises by a tenth
- * each second, until it no longer matters.
+ * The pace that a relay shows. Once it has refused emails because too many came, it gets as many in a second
+ * as it took in the second before. After ten seconds without such a refusal the pace rises by a tenth each
+ * second, until it no longer matters. If the relay had taken few, that is no measure: the pace is then halved
+ * at most, and soon doubles. One refusal alone may be about one sender's limit, so two in a row count.
  */
 
 const windowMs = 1_000
-const holdMs = 10_000
-const growth = 1.1
+const inRowMin = 2
+/** Fewer emails in a second are no measure. */
+const measureMin = 5
+const measured = { holdMs: 10_000, growth: 1.1 }
+const guessed = { holdMs: 2_000, growth: 2 }
 /** No longer a bound: no relay gets so many in a second. */
 const unboundedRate = 1_000
-/** A first refusal may have come before the relay had taken what it can. */
-const firstRateMin = 5
+const guessedRate = 5
 /** Below what was taken, since the relay's second does not begin with ours. */
 const share = 0.95
 
 export class Pace {
   /** When emails were accepted in the last second, in milliseconds. */
   readonly #accepted: number[] = []
-  /** Emails a second when the relay last refused one. */
+  #inRow = 0
+  /** Emails a second when the relay last refused some. */
   #refusedRate: number | null = null
   #refusedAtMs = Number.NEGATIVE_INFINITY
+  #recovery = measured
 
   accepted(nowMs: number): void {
+    this.#inRow = 0
     this.#forget(nowMs)
     this.#accepted.push(nowMs)
   }
 
   /**
-   * Too many came. Emails on their way get the same reply, so that one refusal counts in a second.
-   * @returns when the next email may leave: a second after the first of those that were taken
+   * Too many came. Emails on their way get the same reply, so that they count once in a second.
+   * @returns when the next email may leave, a second after the first of those that were taken; null for now
    */
-  refused(nowMs: number): number {
+  refused(nowMs: number): number | null {
+    this.#inRow += 1
+    if (this.#inRow < inRowMin) return null
     this.#forget(nowMs)
     const nextMs = (this.#accepted[0] ?? nowMs) + windowMs
     if (nowMs - this.#refusedAtMs < windowMs) return nextMs
-    const min = this.rate(nowMs) === null ? firstRateMin : 1
-    this.#refusedRate = Math.max(this.#accepted.length * share, min)
+    const taken = this.#accepted.length
+    const rate = this.rate(nowMs)
+    this.#recovery = taken >= measureMin ? measured : guessed
+    this.#refusedRate = taken >= measureMin ? taken * share : Math.max(rate === null ? guessedRate : rate / 2, taken, 1)
     this.#refusedAtMs = nowMs
     return nextMs
   }
@@ -43,6 +53,7 @@ export class Pace {
   /** Emails a second; null for no bound. */
   rate(nowMs: number): number | null {
     if (this.#refusedRate === null) return null
+    const { growth, holdMs } = this.#recovery
     const growsForMs = Math.max(0, nowMs - this.#refusedAtMs - holdMs)
     const rate = this.#refusedRate * growth ** (growsForMs / 1000)
     if (rate >= unboundedRate) this.#refusedRate = null

@@ -6,12 +6,12 @@ import type { EmailId } from '../../domain/id.ts'
 
 /** So many emails are remembered. One that is forgotten is tried again. */
 const rememberedMax = 10_000
-/** An email that is refused alone, by a relay that has taken others lately, is tried so often. */
-const aloneTimes = 3
+/** An email that is refused alone, by a relay that has taken others lately, is tried for so long. */
+const aloneMs = 60_000
 const latelyMs = 300_000
 
 export class RefusedEmails {
-  readonly #first = new Map<EmailId, { readonly atMs: number; times: number }>()
+  readonly #first = new Map<EmailId, number>()
   /** Those refused since the relay last accepted an email: one or several. */
   readonly #since = new Set<EmailId>()
   #acceptedMs = Number.NEGATIVE_INFINITY
@@ -24,17 +24,15 @@ export class RefusedEmails {
   /** Whether the relay takes other mail. */
   refused(id: EmailId, nowMs: number): boolean {
     if (this.#since.size < 2) this.#since.add(id)
-    const email = this.#first.get(id) ?? this.#remember(id, nowMs)
-    email.times += 1
-    if (this.#acceptedMs > email.atMs) return true
-    return email.times >= aloneTimes && this.#since.size === 1 && nowMs - this.#acceptedMs < latelyMs
+    const firstMs = this.#first.get(id) ?? this.#remember(id, nowMs)
+    if (this.#acceptedMs > firstMs) return true
+    return this.#since.size === 1 && nowMs - firstMs >= aloneMs && nowMs - this.#acceptedMs < latelyMs
   }
 
-  #remember(id: EmailId, atMs: number) {
+  #remember(id: EmailId, atMs: number): number {
     const [oldest] = this.#first.keys()
     if (this.#first.size >= rememberedMax && oldest !== undefined) this.#first.delete(oldest)
-    const email = { atMs, times: 0 }
-    this.#first.set(id, email)
-    return email
+    this.#first.set(id, atMs)
+    return atMs
   }
 }

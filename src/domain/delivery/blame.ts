@@ -4,6 +4,8 @@
  * the relay is `unclear`: another relay may take the email, and one relay is believed only if it takes other
  * mail.
  */
+
+import { type EmailAddress, readDomain } from '../request/email-address.ts'
 import { causeOf, withoutAddresses } from './failure-cause.ts'
 import type { FailureClass, Reply, Stage } from './reply.ts'
 
@@ -29,39 +31,92 @@ export const namesGreeting = (text: string): boolean =>
 /** Words about the sender, the account or its limits. They may stand beside the recipient's address. */
 const aboutAccount = new RegExp(
   [
-    /\bsend(?:er|ers|ing)\b|\bsubmission|\brelay|\brcpthosts\b|\boutgoing|\boutbound|\bmail ?from\b|\bfrom:? (?:address|header|domain)/,
+    /\bsend(?:er|ers|ing)\b|\bsend limit|\bsubmission|\brelay|\brcpthosts\b|\boutgoing|\boutbound|\boutmail|\bmail ?from\b|\bfrom:? (?:address|header|domain)/,
     /\bdaily|\bhourly|\bmonthly|\bper (?:second|minute|hour|day|month)\b|\bthis (?:hour|day|month)\b|\bthrottl|\brate\b|\btoo (?:many|much|fast)\b/,
     /\byour (?:ip|account|domain|plan|subscription|organi[sz]ation|credentials?|access|server|host|mailbox|e-?mail account)\b/,
     /\bauthenticat|\bauthori[sz]|\bpermi(?:t|ssion)|\bnot verified\b|\bunverified (?:sender|domain|account)|\bsandbox|\btrial\b|\bcredits?\b|\bbilling|\bpayment/,
     /\bspam\b|\bspf\b|\bdkim\b|\bdmarc\b|\breputation|\bblock ?list|\bblack ?list|\bblocked\b|\bip address/,
+    /\bconfiguration set|\btemplate|\bcampaign|\bapi\b|\bsmtp user|\bfor customer\b/,
   ]
     .map(({ source }) => source)
     .join('|'),
 )
 
-/** The recipient, or its domain, gets no mail. */
+/** Whether a reply speaks of our account, of a sender or of a limit. */
+export const isAboutAccount = ({ text }: Reply): boolean => aboutAccount.test(wordsOf(text))
+
+/** Policies and troubles of a relay at RCPT, where Postfix repeats the recipient's address. */
+const aboutPolicy =
+  /\bquota|\blimit|\bexceed|\bsuspended|\blocked|\bdisabled|\bpolicy|\bsmtp auth|\blookup|\bconfiguration|\bservice (?:is )?(?:currently |temporarily )?(?:not |un)available|\bstorage/
+
+/** Nobody says this of an account. */
+const surely =
+  /\buser unknown\b|\bunknown user\b|\bno such (?:user|mailbox|person)\b|\bnot a valid recipient|\binvalid recipient|\baccount or domain may not exist|\bvalidrcptto\b|\baccount (?:that )?you tried to reach/
+
 const refusesRecipient =
-  /\brecipient(?: address)? (?:rejected|refused|denied)|\brecipients? (?:is not|isn['’]t|are not|aren['’]t) valid\b|\binvalid [`'"]?to\b|\baddress rejected|\bunroute?able\b|\bno such (?:domain|host)|\b(?:domain|host)(?: name)? (?:is )?(?:not found|unknown|invalid)|\b(?:domain|host) does ?n[o']t exist/
+  /\brecipient(?: address)? (?:rejected|refused|denied)|\brecipients? (?:is not|isn['’]t|are not|aren['’]t) valid\b|\binvalid [`'"]?to\b|\baddress rejected|\bunroute?able\b|\bno valid recipients|\bnull ?mx\b/
+
+/** The domain gets no mail; it may be that of the sender. */
+const noDomain =
+  /\bno such (?:domain|host)|\b(?:domain|host)(?: name)? (?:is )?(?:not found|unknown|invalid)|\b(?:domain|host)\b.{0,100} does ?n[o'’]t exist|\bno mx\b/
 
 /** By its code, a reply is about the recipient's own mailbox, whatever else it says. */
 const ofMailbox = /^[45]\.2\.[12]$/
+const notOfMailbox = /\bsubmission|\bsending|\bsender\b|\bdaily|\bhourly|\bmonthly|\brelay|\bcustomer|\bpayment/
 
-type Replied = { readonly stage: Stage; readonly reply: Reply; readonly namesRecipient?: boolean }
+/** Whom a reply names: the recipient by the address, or by the domain alone, or the sender. */
+export type Named = 'recipient' | 'recipient_domain' | 'sender' | null
 
-/** Whether a reply is about the recipient, so that no other relay could deliver the email. */
-export function isAboutRecipient({ stage, reply, namesRecipient = false }: Replied): boolean {
-  if (reply.code === null || stage === 'connect' || stage === 'sender') return false
-  const cause = causeOf(reply)
-  const words = withoutAddresses(reply.text.toLowerCase())
-  if (cause === 'relay_suppressed' || isGreylisting(words)) return true
-  if (ofMailbox.test(reply.enhanced ?? '') && !/\bsubmission|\bsending|\bsender\b|\bdaily/.test(words)) return true
-  if (aboutAccount.test(words)) return false
-  if (cause === 'no_mailbox' || namesRecipient || refusesRecipient.test(words)) return true
-  return cause === 'mailbox_full' && /mailbox|inbox|storage|recipient|user|full/.test(words)
+/** @param senders the addresses in From and in the envelope */
+export function findNamed(text: string, to: EmailAddress, senders: readonly EmailAddress[]): Named {
+  const lower = text.toLowerCase()
+  const has = (part: string) => lower.includes(part.toLowerCase())
+  // An operator may send a test to the sender itself.
+  if (senders.some(has)) return 'sender'
+  if (has(to)) return 'recipient'
+  if (has(readDomain(to))) return 'recipient_domain'
+  return senders.some((sender) => has(readDomain(sender))) ? 'sender' : null
 }
 
+type Replied = {
+  readonly stage: Stage
+  readonly reply: Reply
+  readonly named?: Named
+  /** Whether it is a refusal for good; by the code of SMTP unless given. */
+  readonly isPermanent?: boolean
+}
+
+/** Qmail writes its code at the end: `(#5.1.1)`. */
+const codeAtEnd = /\(#([45]\.\d\.\d{1,3})\)/
+
+/** Whether a reply is about the recipient, so that no other relay could deliver the email. */
+export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Replied): boolean {
+  const { code, text } = reply
+  if (code === null || stage === 'connect' || stage === 'sender') return false
+  const enhanced = reply.enhanced ?? codeAtEnd.exec(text)?.[1] ?? null
+  const cause = causeOf({ ...reply, enhanced })
+  const words = wordsOf(text)
+  if (cause === 'relay_suppressed' || isGreylisting(words)) return true
+  if (named === 'sender' || /^[45]\.1\.[78]$/.test(enhanced ?? '')) return false
+  if (surely.test(words)) return true
+  if (ofMailbox.test(enhanced ?? '') && !notOfMailbox.test(words)) return true
+  if (aboutAccount.test(words)) return false
+  if (cause === 'no_mailbox') return true
+  if (cause === 'mailbox_full')
+    return (
+      code === 552 || /^[45]\.2\.2$/.test(enhanced ?? '') || /mailbox|inbox|storage|recipient|user|full/.test(words)
+    )
+  if (!(isPermanent ?? code >= 500) || aboutPolicy.test(words)) return false
+  if (named === 'recipient' || refusesRecipient.test(words)) return true
+  return named === 'recipient_domain' && noDomain.test(words)
+}
+
+/** In small letters, without addresses. Postfix has a table whose name says nothing of relaying. */
+const wordsOf = (text: string): string => withoutAddresses(text.toLowerCase()).replace('relay recipient table', '')
+
 /** A receiver wants to see the same email again, after a while. */
-const isGreylisting = (words: string): boolean => /\bgr[ae]y[- ]?list/.test(words)
+const isGreylisting = (words: string): boolean =>
+  /\bgr[ae]y[- ]?list|\bfirst contact|\bfirst[- ]time|\btriplet|\btry again in \d/.test(words)
 
 /** @param refusal how the relay refuses our account; null if it is no known service */
 export function blame(
@@ -81,15 +136,20 @@ export function blame(
 }
 
 const slowCodes = /^4\.7\.|^4\.5\.3$|^4\.3\.2$/
-const connectionWords = /\bconnections?\b|\bconcurren|\bsessions?\b/
 const rateWords =
-  /\brates?\b|\bthrottl|\bper (?:second|minute|hour|day)\b|\btoo (?:many|much|fast)\b|\bquota\b|\blimit\b|\blimits\b|\bexceeded\b|\btry(?: \w+)? later\b|\bslow down\b/
+  /\brates?\b|\brate-|\bthrottl|\bper (?:second|minute|hour|day)\b|\btoo (?:many|much|fast|frequent)\b|\bfrequency\b|\bquota\b|\blimits?\b|\bexceeded\b|\btry(?: \w+)? later\b|\bretry in\b|\bslow down\b|\bbusy\b|\boverload/
+const connectionWords =
+  /\bconcurren|\b(?:too many|limit|maximum|max)\b.{0,40}\b(?:connections?|sessions?)\b|\b(?:connections?|sessions?)\b.{0,40}\b(?:limit|exceed|too many)/
+/** Replies about one email or one session, about a sender, or about the relay's own trouble. */
+const otherTrouble =
+  /\bsize\b|\bspam|\btime ?out|\btimed out|\btls\b|\bspf\b|\bdkim\b|\bdmarc\b|\bhost ?name|\bdenied\b|\bin this (?:connection|session)|\bon this (?:connection|session)|\bcallout|\b(?:could not|unable to|cannot) connect|\bconnection (?:refused|reset)|\blocal problem/
 
 /** Reads whether a transient reply asks for fewer connections, or for fewer emails a second. */
 export function readSlowDown({ code, enhanced, text }: Reply): FailureClass['slowDown'] {
-  if (code === null) return null
-  const words = withoutAddresses(text.toLowerCase())
-  if (isGreylisting(words)) return null
+  if (code === null || /^4\.4\./.test(enhanced ?? '')) return null
+  const words = wordsOf(text)
+  if (isGreylisting(words) || otherTrouble.test(words)) return null
+  if (/\brate limit|\brate\b.{0,20}\bexceed/.test(words)) return 'rate'
   if (connectionWords.test(words)) return 'connections'
   if (rateWords.test(words)) return 'rate'
   return code === 421 || code === 432 || slowCodes.test(enhanced ?? '') ? 'connections' : null

@@ -33,7 +33,7 @@ const signs: readonly Sign[] = [
     cause: 'mailbox_full',
     codes: /^[45]\.2\.2$/,
     words:
-      /mailbox (?:is )?full|(?:account|inbox) is full|mailbox (?:has )?exceed|メールボックスが(?:一杯|いっぱい)|exceed(?:s|ed)? (?:its |the |allowed )?(?:quota|size|storage)|over ?quota|quota exceeded|out of storage|storage limit|insufficient storage/,
+      /mail ?box (?:is )?full|no room in mailbox|postfach voll|bo[iî]te pleine|casella piena|buz[oó]n lleno|caixa (?:postal )?cheia|переполнен|已满|(?:account|inbox) is full|mailbox (?:has )?exceed|メールボックスが(?:一杯|いっぱい)|exceed(?:s|ed)? (?:its |the |allowed )?(?:quota|size|storage)|over ?quota|quota exceeded|out of storage|storage limit|insufficient storage/,
   },
   {
     cause: 'policy',
@@ -51,12 +51,12 @@ const signs: readonly Sign[] = [
     cause: 'no_mailbox',
     codes: /^[45]\.(?:1\.(?:1|2|3|6|10|351)|2\.1|7\.(?:13|17|18))$/,
     words:
-      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|(?:unknown|invalid|no such) (?:user|recipient|mailbox|account|address|person)|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in|account (?:that )?you tried to reach/,
+      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|mailbox (?:is )?(?:suspended|locked)|(?:unknown|invalid|no such|non-?existent) (?:local |e-?mail )?(?:user|recipient|mailbox|account|address|person)|unknown local.?part|(?:user|account) (?:not known|does not exist|not exist)|not a valid (?:mailbox|recipient)|bad destination mailbox|no user by that name|no longer in use|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in|not in my validrcptto|account (?:that )?you tried to reach|account or domain may not exist|utilisateur inconnu|compte inexistant|(?:benutzer|empf[aä]nger) unbekannt|postfach existiert|utente sconosciuto|usuario desconocido|usu[aá]rio desconhecido|onbekende gebruiker|nie istnieje|не существует|不存在|宛先不明|존재하지/,
   },
 ]
 
 /** Words of mail services that give no code, or that of what happened to an earlier email. */
-const ownList = /marked as inactive|suppression list|suppressed sending to/
+const ownList = /marked as inactive|suppression list|suppressed (?:sending|due) to/
 
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */
 const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')

@@ -18,18 +18,18 @@ test('a status says whose failure it is', () => {
     [402, 'account'],
     [405, 'account'],
     [407, 'account'],
-    [408, 'deferred'],
+    [408, 'trouble'],
     [413, 'refused'],
-    [421, 'deferred'],
-    [425, 'deferred'],
+    [421, 'trouble'],
+    [425, 'trouble'],
     [426, 'account'],
     [422, 'refused'],
     [429, 'wait'],
-    [500, 'deferred'],
+    [500, 'trouble'],
     [502, 'ambiguous'],
     [503, 'wait'],
     [504, 'ambiguous'],
-    [507, 'deferred'],
+    [507, 'trouble'],
   ]
   for (const [status, kind] of expected) assert.equal(judgeStatus(status, true), kind, String(status))
 })
@@ -57,6 +57,7 @@ test('each kind of failure is another class', () => {
   assert.deepEqual(flags('refused', true), ['message', 'permanent', null])
   assert.deepEqual(flags('refused'), ['unclear', 'permanent', null])
   assert.deepEqual(flags('deferred'), ['message', null])
+  assert.deepEqual(flags('trouble'), ['unclear', null])
   assert.deepEqual(flags('ambiguous'), ['message', 'ambiguous', null])
   assert.equal(unanswered.ambiguous, true)
   assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, { aboutRecipient: false, nowMs }).retryAfterMs, 1000)

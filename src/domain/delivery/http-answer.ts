@@ -22,10 +22,11 @@ export type ApiError = { readonly code: string; readonly text: string }
 
 /**
  * `account`: credentials, permissions or a quota; nothing is sent until an operator acts. `wait`: the relay
- * asks for time. `refused`: this email, for good. `deferred`: this email, for now. `ambiguous`: the relay may
+ * asks for time. `refused`: this email, for good. `deferred`: this email, for now, and no other relay may
+ * take it. `trouble`: the relay failed, and another may take the email. `ambiguous`: the relay may
  * have taken the email.
  */
-export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'ambiguous'
+export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'trouble' | 'ambiguous'
 
 /** Any request would be refused like this: credentials, payment, method, proxies, protocol. */
 const accountStatuses: readonly number[] = [401, 402, 403, 404, 405, 407, 426]
@@ -37,7 +38,7 @@ export function judgeStatus(status: number, isDescribed: boolean): FailureKind {
   if (status < 300 || status === 502 || status === 504) return 'ambiguous'
   if (status < 400 || accountStatuses.includes(status)) return 'account'
   if (status === 429 || status === 503) return 'wait'
-  if (status >= 500 || againStatuses.includes(status)) return 'deferred'
+  if (status >= 500 || againStatuses.includes(status)) return 'trouble'
   return isDescribed ? 'refused' : 'account'
 }
 
@@ -55,6 +56,7 @@ const classes: Readonly<Record<FailureKind, FailureClass>> = {
   wait: { ...ofEmail, scope: 'relay', slowDown: 'connections' },
   refused: { ...ofEmail, permanent: true },
   deferred: ofEmail,
+  trouble: { ...ofEmail, scope: 'unclear' },
   ambiguous: { ...ofEmail, ambiguous: true },
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { redact, type Source } from '../redaction/redact.ts'
-import { type AccountRefusal, blame, readSlowDown } from './blame.ts'
+import { type AccountRefusal, blame, type Named, readSlowDown } from './blame.ts'
 import type { FailureClass, Reply, Stage } from './reply.ts'
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:#?(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
@@ -26,8 +26,7 @@ export type SmtpFailure = {
   readonly reply: Reply
   /** The SMTP client's own code, such as ETLS or EAUTH. */
   readonly errorCode: string | null
-  /** Whether the reply repeats the address of the recipient. */
-  readonly namesRecipient?: boolean
+  readonly named?: Named
   /** Said by the server of the access tokens. */
   readonly retryAfterMs?: number | null
 }

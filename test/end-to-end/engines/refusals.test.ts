@@ -4,8 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { RefusedEmails } from '../../../src/delivery/relay/refused-emails.ts'
 import type { EmailId } from '../../../src/domain/id.ts'
 import { ask, newManagementToken } from '../../support/management.ts'
+import { freePort } from '../../support/ports.ts'
 import { accountReplies, receiverReplies } from '../../support/refusals.ts'
 import { relayTo, startTestService, type TestService, testSettings, validBody } from '../../support/service.ts'
 import { type Script, startScriptedServer, startSmtpServer } from '../../support/smtp.ts'
@@ -40,7 +42,7 @@ const refused = [
   at('mail', '451 4.3.0 try again later'),
   at('rcpt', '554 5.7.1 <ada@example.com>: Relay access denied'),
   at('rcpt', '450 4.7.1 Error: too much mail from 192.0.2.1'),
-  at('data', '554 5.5.1 no valid recipients for this account'),
+  at('data', '554 5.5.1 transaction refused'),
 ]
 
 for (const { step, reply } of refused)
@@ -99,9 +101,27 @@ test('an email that the relay refuses while it takes others is refused for good'
   assert.deepEqual([record.attempts, record.trail.at(-1)?.reply?.text], [2, '554 5.7.1 looks like spam'])
 })
 
+test('while the other relay is down, an email that a relay refuses waits, though that relay takes others', async (t) => {
+  const first = await startScriptedServer(t, { rcpt: '554 5.7.1 your domain is not verified' })
+  const service = await startTestService(t, { relays: [relayTo(first.port), relayTo(await freePort())] })
+  t.mock.method(RefusedEmails.prototype, 'refused', () => true)
+  const [id = ''] = await post(service, 1)
+  await eventually(async () => (await find(service, [id as EmailId]))[0]?.attempts === 2)
+  assert.equal((await find(service, [id as EmailId]))[0]?.state, 'deferred')
+})
+
+test('two relays that refuse one account let an email wait', async (t) => {
+  const paused = '554 Message rejected: Sending paused for this account; your account is under review'
+  const [first, second] = [await startScriptedServer(t, { dot: paused }), await startScriptedServer(t, { dot: paused })]
+  const service = await startTestService(t, { relays: [relayTo(first.port), relayTo(second.port)] })
+  const ids = await post(service, 1)
+  await eventually(async () => (await find(service, ids))[0]?.state === 'deferred')
+  assert.deepEqual([first.messages.length, second.messages.length], [1, 1])
+})
+
 test('two relays that both refuse an email for good end it', async (t) => {
   const [first, second] = [
-    await startScriptedServer(t, { dot: '554 spam' }),
+    await startScriptedServer(t, { dot: '554 no, too long' }),
     await startScriptedServer(t, { dot: '554 no' }),
   ]
   const service = await startTestService(t, { relays: [relayTo(first.port), relayTo(second.port)] })

@@ -4,7 +4,7 @@
  */
 import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
-import { isAboutRecipient } from '../../../domain/delivery/blame.ts'
+import { findNamed, isAboutRecipient } from '../../../domain/delivery/blame.ts'
 import {
   classifyAnswer,
   type HttpAnswer,
@@ -118,7 +118,7 @@ export class ApiClient implements RelayClient {
     }
   }
 
-  #read(exchange: AskedExchange, { content }: Message, isOver: () => boolean): Submission {
+  #read(exchange: AskedExchange, { content, from }: Message, isOver: () => boolean): Submission {
     switch (exchange.kind) {
       case 'withheld':
         return isOver() ? { kind: 'expired' } : leaseLost
@@ -132,8 +132,8 @@ export class ApiClient implements RelayClient {
         const id = this.#api.readAcceptance(answer)
         if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer, id, this.#toSource(exchange, content)) }
         const reply = this.#toReply(exchange, answer, content)
-        const namesRecipient = this.#api.readError(answer).text.toLowerCase().includes(content.to.toLowerCase())
-        const aboutRecipient = isAboutRecipient({ stage: 'handed-over', reply, namesRecipient })
+        const named = findNamed(this.#api.readError(answer).text, content.to, [from])
+        const aboutRecipient = isAboutRecipient({ stage: 'handed-over', reply, named, isPermanent: true })
         return failed(reply, classifyAnswer(this.#judge(answer), answer, { aboutRecipient, nowMs: Date.now() }))
       }
       default:

@@ -106,6 +106,9 @@ export class SessionPool implements RelayClient {
   }
 }
 
-/** The server ended an idle session before it read this message: nothing was attempted. */
-const wasStale = (submission: Submission): boolean =>
-  submission.kind === 'failed' && submission.stage !== 'handed-over' && submission.reply.code === null
+/** The server ended an idle session, or one with enough messages, before it read this one. */
+const wasStale = (submission: Submission): boolean => {
+  if (submission.kind !== 'failed' || submission.stage === 'handed-over') return false
+  const { code } = submission.reply
+  return code === null || (code === 421 && submission.stage === 'sender')
+}

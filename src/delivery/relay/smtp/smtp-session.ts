@@ -8,6 +8,7 @@
  * live link.
  */
 import { chooseEnvelopeSender } from '../../../domain/app/envelope.ts'
+import { findNamed } from '../../../domain/delivery/blame.ts'
 import { type FailureClass, noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import type { Source } from '../../../domain/redaction/redact.ts'
@@ -154,9 +155,10 @@ export class SmtpSession {
   }
 
   #refused(text: string, message: Message): Submission {
-    const namesRecipient = text.toLowerCase().includes(message.to.toLowerCase())
+    const sender = chooseEnvelopeSender(message, this.#address.keepsSender)
+    const named = findNamed(text, message.to, [message.from, sender])
     const reply = parseReply(text, toSource(message))
-    return failed({ stage: this.#stage, reply, errorCode: null, namesRecipient }, this.#address)
+    return failed({ stage: this.#stage, reply, errorCode: null, named }, this.#address)
   }
 
   /** Without a reply. */
