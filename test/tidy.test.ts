@@ -92,6 +92,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   intake: ['templates', 'observe', 'store/store.ts'],
   delivery: ['services', 'templates', 'observe', 'store/store.ts', 'store/shared/clock.ts', 'type store'],
   'delivery/webhooks': ['dns/private-address.ts'],
+  'delivery/relay/smtp/connect.ts': ['delivery/relay', 'services', 'dns/private-address.ts'],
+  'config/relay-url.ts': ['config', 'services', 'dns/private-address.ts', 'type delivery/relay'],
   reports: ['services', 'type observe', 'store/store.ts', 'type store'],
   observe: ['services', 'store/store.ts', 'type store'],
   dns: [],

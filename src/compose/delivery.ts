@@ -9,6 +9,7 @@ import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import { readCertificateExpiry } from '../delivery/relay/oauth/grants.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { findOAuth, relayTraits } from '../delivery/relay/relay-address.ts'
+import { leavesInClear } from '../delivery/relay/smtp/connect.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
@@ -35,6 +36,8 @@ export function composeDelivery(context: ServiceContext): Delivery {
   const relays: readonly Relay[] =
     captured === null ? config.relays.map((relay) => newRelay(relay, { random, onChange })) : [captured]
   for (const relay of relays) metrics.addRelay(relay)
+  for (const { address, name } of config.relays)
+    if (address.protocol === 'smtp' && leavesInClear(address)) events.emit({ kind: 'relay_in_clear', relay: name })
   const { bounceAddress } = config
   const { makeReference } = store
   const signing = composeSigning(context)

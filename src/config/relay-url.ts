@@ -3,8 +3,10 @@
  * fault repeats any of it, since it may hold a password.
  */
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import type { ApiAddress, RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
+import { isInternal } from '../dns/private-address.ts'
 import { isLoopback } from '../domain/client-network.ts'
 import type { ApiService, Bounds, ServiceUrl } from '../services/service.ts'
 import {
@@ -172,7 +174,14 @@ function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
   const local = isLoopback(url.hostname)
   const tls = option('tls') ?? (local ? 'none' : 'starttls')
   if (tls !== 'starttls' && tls !== 'none') fault('tls is starttls or none')
-  if (tls === 'none' && !local) fault('mail to another machine needs TLS: leave out tls=none')
+  if (tls === 'none' && !local) {
+    const address = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(address) !== 0 && !isInternal(address))
+      fault('mail to another machine needs TLS, except in a private network: leave out tls=none')
+    // Whoever can read it in the network could send as this account.
+    if (url.username !== '' || url.password !== '' || option('oauth') !== null)
+      fault('with tls=none, a password or token would be readable in the network: leave out user, password and oauth')
+  }
   return tls === 'none' ? 'none' : 'starttls'
 }
 

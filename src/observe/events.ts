@@ -154,6 +154,8 @@ export type PosternEvent =
   | AttemptRecorded
   | ReportReceived
   | RelayChanged
+  /** A relay in a private network gets emails without TLS. */
+  | { readonly kind: 'relay_in_clear'; readonly relay: string }
   | WebhookTried
   /** A call to the reports listener did not prove itself. */
   | {

@@ -1,5 +1,6 @@
 /** The lines that the log writes for each kind of event. */
 import { retryForHours } from '../domain/bounds.ts'
+import { inClear } from '../domain/delivery/relay-state.ts'
 import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import { describeLack } from '../domain/machine-faults.ts'
 import type {
@@ -50,6 +51,7 @@ const lines: {
           text: `the relay is unavailable; mail waits until it is available again, its link expires, or ${retryForHours} hours have passed`,
           fields: { relay, reason },
         },
+  relay_in_clear: ({ relay }) => ({ level: 'warn', text: `mail is sent ${inClear}`, fields: { relay } }),
   backpressure_changed: ({ kind, active }) => ({
     level: 'warn',
     text: active

@@ -104,6 +104,7 @@ const endOf = (state: 'expired' | 'cancelled' | 'suppressed') => ({
 })
 const said: [PosternEvent, level: string, text: RegExp][] = [
   [{ kind: 'relay_changed', relay: 'r:25', available: true, reason: '' }, 'warn', /available again/],
+  [{ kind: 'relay_in_clear', relay: 'r:25' }, 'warn', /can open every link/],
   [{ kind: 'relay_changed', relay: 'r:25', available: false, reason: 'x' }, 'error', /is unavailable/],
   [{ kind: 'backpressure_changed', active: true }, 'warn', /^backpressure: requests wait/],
   [{ kind: 'backpressure_changed', active: false }, 'warn', /has ended/],

@@ -13,6 +13,10 @@ type RelayConnections = {
   readonly max: number
 }
 
+/** Said of a relay in a private network. */
+export const inClear =
+  'without TLS (tls=none): anybody who can read the traffic between this machine and the relay can open every link'
+
 /** The part of a relay that is measured. */
 export type MeasuredRelay = {
   /** `host:port`. */

@@ -2,12 +2,13 @@
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
 import { type ApiAddress, findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
-import { newTokens, type SmtpAddress, withGreetingName } from '../../delivery/relay/smtp/connect.ts'
+import { leavesInClear, newTokens, type SmtpAddress, withGreetingName } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
 import type { App } from '../../domain/app/app.ts'
 import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/app/envelope.ts'
 import { retryForHours } from '../../domain/bounds.ts'
 import { namesGreeting } from '../../domain/delivery/blame.ts'
+import { inClear } from '../../domain/delivery/relay-state.ts'
 import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -67,7 +68,7 @@ async function checkServer(given: SmtpAddress, sample: Sample | null): Promise<C
       : await session.probeEnvelope(chooseEnvelopeSender(sample, address.keepsSender), sample.to, relayMs)
   session.quit()
   if (refusal !== null) return { ok: false, text: describeRefusal(refusal, address) }
-  const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
+  const how = leavesInClear(address) ? inClear : address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
   const login = address.credentials === null ? '' : ` and ${describeProof(address, tokens?.leftMs ?? 0)}`
   return { ok: true, text: `answers ${how}${login}` }
 }

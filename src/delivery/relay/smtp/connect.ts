@@ -4,13 +4,17 @@
  *
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
  * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
- * relay's address asks for it.
+ * relay's address asks for it. If the relay's address says so, a relay in a private network gets mail without
+ * TLS; its name is looked up for each connection, and must lead to private addresses alone.
  *
  * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is
  * missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
+import { lookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { isInternal } from '../../../dns/private-address.ts'
+import { isLoopback } from '../../../domain/client-network.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { type EmailAddress, readDomain } from '../../../domain/request/email-address.ts'
@@ -24,7 +28,7 @@ export type SmtpAddress = {
   readonly protocol: 'smtp'
   readonly host: string
   readonly port: number
-  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
+  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback and private networks only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
   readonly credentials: Credentials | null
   /** The host name in EHLO; null for the domain of a sender (`withGreetingName`). */
@@ -108,7 +112,9 @@ async function connectOnce(
   signal: AbortSignal,
   token: string | null,
 ): Promise<RelayConnection | SmtpFailure> {
-  const connection = newConnection(address)
+  const found = leavesInClear(address) ? await findPrivate(address.host) : address.host
+  if (typeof found !== 'string') return found
+  const connection = newConnection({ ...address, host: found })
   // An error may come at any time, also after the socket was taken over, and without a listener it is thrown.
   connection.on('error', () => {})
   const giveUp = () => connection.close()
@@ -130,6 +136,27 @@ async function connectOnce(
   } catch (error) {
     connection.close()
     throw error
+  }
+}
+
+/** Whether emails leave this machine without TLS. */
+export const leavesInClear = ({ host, tls }: SmtpAddress): boolean => tls === 'none' && !isLoopback(host)
+
+/** An address of a relay that gets mail without TLS: all that its name has must be private. */
+async function findPrivate(host: string): Promise<string | SmtpFailure> {
+  const failure = (text: string, errorCode: string): SmtpFailure => ({
+    stage: 'connect',
+    reply: noReply(text),
+    errorCode,
+  })
+  try {
+    const addresses = (await lookup(host, { all: true })).map(({ address }) => address)
+    const stray = addresses.find((address) => !isInternal(address) && !isLoopback(address))
+    if (stray === undefined) return addresses[0] ?? failure(`ENOTFOUND: ${host} has no address`, 'EDNS')
+    // As for a bad certificate: nothing is sent until an operator acts.
+    return failure(`${host} has the address ${stray}, which is not private: leave out tls=none`, 'ETLS')
+  } catch (error) {
+    return failure((error as Error).message, 'EDNS')
   }
 }
 
