@@ -8,6 +8,7 @@ import { runCli } from './cli/program.ts'
 import { composeCommands } from './compose/commands.ts'
 import { toPrintable } from './domain/controls.ts'
 import { LineOutput } from './observe/line-output.ts'
+import { findProxyFaults, useProxies } from './services/proxies.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -114,6 +115,10 @@ function userName(): string {
     return `uid ${process.getuid?.()}` // a container's user has no name
   }
 }
+
+for (const fault of findProxyFaults(process.env)) err(`postern: ${fault}`)
+if (findProxyFaults(process.env).length > 0) process.exit(1)
+useProxies(process.env)
 
 const parts = composeCommands({ version, user: userName(), onFatal })
 

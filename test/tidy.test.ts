@@ -35,7 +35,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
  * part and at those above. `type`: types alone. `sqlite` and `postgres` are the folders of `store`.
  */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
-  'main.ts': ['cli', 'compose', 'observe/line-output.ts'],
+  'main.ts': ['cli', 'compose', 'observe/line-output.ts', 'services/proxies.ts'],
   compose: ['config', 'web', 'management', 'reports', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
   cli: ['config', 'management', 'templates', 'type observe', 'type store'],
   'cli/dev.ts': ['cli', 'store/crypto/key-ring.ts'],

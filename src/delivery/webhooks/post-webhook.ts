@@ -8,7 +8,9 @@ import { Resolver } from 'node:dns/promises'
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { promisify } from 'node:util'
 import { isPrivateAddress } from '../../dns/private-address.ts'
+import { ownProxies, proxyFor } from '../../services/proxies.ts'
 
 export type Posting = {
   readonly url: URL
@@ -40,15 +42,19 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
   if (url.protocol !== 'https:' && !allowsPrivate) return fail('needs https')
   if (!allowsPrivate && isIP(host) !== 0 && isPrivateAddress(host)) return fail(privateNetwork)
   const timeout = AbortSignal.timeout(timeoutMs)
+  const route = await findRoute(url, options)
+  if ('result' in route) return route
   const request = (url.protocol === 'http:' ? http : https).request(url, {
     method: 'POST',
-    headers: { ...headers, 'content-length': body.length },
-    agent: false,
+    headers: { ...headers, 'content-length': body.length, ...route.headers },
+    ...route.options,
     signal: AbortSignal.any([stopped, timeout]),
     lookup: allowsPrivate ? lookup : newPublicLookup(dnsServers),
     ...(url.protocol === 'https:' && { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }),
   })
   const answer = await new Promise<WebhookAnswer>((resolve) => {
+    // A proxy that does not answer is no connection yet, so the signal alone would not end the wait.
+    timeout.addEventListener('abort', () => resolve(fail(`no answer within ${timeoutMs / 1000} s`)))
     request.once('response', ({ statusCode = 0 }) =>
       resolve({ result: String(statusCode), isTaken: statusCode >= 200 && statusCode < 300 }),
     )
@@ -64,6 +70,30 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
   request.destroy()
   return answer
 }
+
+type Route = { readonly headers?: Record<string, string>; readonly options: https.RequestOptions }
+
+/**
+ * A proxy looks names up by itself, and might reach a private address. So it gets an address that was looked up
+ * and checked here; name and certificate stay those of the receiver.
+ */
+async function findRoute(url: URL, { allowsPrivate, ca, dnsServers }: Options): Promise<Route | WebhookAnswer> {
+  if (proxyFor(url) === null) return { options: { agent: false } }
+  // The exemptions were judged by the name.
+  const proxyEnv = { ...ownProxies().proxyEnv, NO_PROXY: '' }
+  const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }
+  const agent = url.protocol === 'http:' ? new http.Agent({ proxyEnv }) : new https.Agent({ proxyEnv, ...tls })
+  if (allowsPrivate || isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return { options: { agent } }
+  const lookUp = promisify(newPublicLookup(dnsServers) as (host: string, options: object, done: Done) => void)
+  try {
+    const address = await lookUp(url.hostname, {})
+    return { headers: { host: url.host }, options: { agent, hostname: address, servername: url.hostname } }
+  } catch (error) {
+    return fail(explain(error as NodeJS.ErrnoException))
+  }
+}
+
+type Done = (error: Error | null, address: string) => void
 
 const fail = (result: string): WebhookAnswer => ({ result, isTaken: false })
 

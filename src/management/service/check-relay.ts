@@ -13,6 +13,7 @@ import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { withAdvice } from '../../services/advice.ts'
+import { describeProxies } from '../../services/proxies.ts'
 import type { Finding } from '../../store/store.ts'
 
 const relayMs = 30_000
@@ -36,7 +37,9 @@ export async function checkRelays(
 ): Promise<Finding[]> {
   const app = apps.find(({ status }) => status === 'active')
   const sample = app === undefined ? null : makeSample(app, bounceAddress)
-  if (relays.length > 0) return Promise.all(relays.map((relay) => checkRelay(relay, sample)))
+  const proxies = describeProxies()
+  const ofProxies = proxies === null ? [] : [{ check: 'proxy', ok: true, detail: proxies }]
+  if (relays.length > 0) return [...(await Promise.all(relays.map((relay) => checkRelay(relay, sample)))), ...ofProxies]
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'

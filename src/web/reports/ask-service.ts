@@ -3,8 +3,9 @@
  * confirmation. Bounded in time and size, without redirects, and at most so many in a minute, because the
  * call has not proved itself yet.
  */
-import { get } from 'node:https'
+import { Agent, get } from 'node:https'
 import type { Ask } from '../../services/event-proof.ts'
+import { ownProxies } from '../../services/proxies.ts'
 
 const timeoutMs = 5_000
 const textMax = 65_536
@@ -36,9 +37,11 @@ export function newAsk(server: { readonly port: number; readonly ca: string } | 
 function getText(url: URL, server: Parameters<typeof newAsk>[0]): Promise<string | null> {
   const connection = server === null ? {} : { hostname: '127.0.0.1', servername: url.hostname, ...server }
   return new Promise((resolve) => {
+    // A proxy that does not answer is no connection yet, so the signal alone would not end the wait.
+    AbortSignal.timeout(timeoutMs).addEventListener('abort', () => resolve(null))
     const options = {
       ...connection,
-      agent: false,
+      agent: new Agent(ownProxies()),
       minVersion: 'TLSv1.2',
       signal: AbortSignal.timeout(timeoutMs),
     } as const

@@ -7,6 +7,7 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { HttpAnswer } from '../../../domain/delivery/http-answer.ts'
+import { ownProxies } from '../../../services/proxies.ts'
 
 export type Posting = {
   readonly url: URL
@@ -44,7 +45,7 @@ export const newAgent = (
   url: URL,
   { connectionsMax, idleMs, ca }: { connectionsMax: number; idleMs: number; ca?: string },
 ): http.Agent => {
-  const options = { keepAlive: true, maxSockets: connectionsMax, timeout: idleMs }
+  const options = { keepAlive: true, maxSockets: connectionsMax, timeout: idleMs, ...ownProxies() }
   if (url.protocol === 'http:') return new http.Agent(options)
   return new https.Agent({ ...options, minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) })
 }

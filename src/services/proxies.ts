@@ -1,0 +1,97 @@
+/**
+ * The proxies of HTTP that the environment names (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, in small letters too),
+ * for Node's own agents. Loopback is never asked through one, nor is a relay by SMTP.
+ */
+import http from 'node:http'
+import { BlockList, isIP } from 'node:net'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export type Proxies = { readonly HTTP_PROXY?: string; readonly HTTPS_PROXY?: string; readonly NO_PROXY: string }
+
+const names = ['HTTPS_PROXY', 'HTTP_PROXY'] as const
+
+/** Small letters first, as curl and Node read them. */
+const read = (env: Environment, name: string): string => (env[name.toLowerCase()] ?? env[name] ?? '').trim()
+
+/** With the scheme that many leave out; null if it is no proxy. */
+function parseProxy(value: string): URL | null {
+  const url = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(value) ? value : `http://${value}`)
+  return url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '' ? url : null
+}
+
+/** Null without a proxy. Values that are none are left out: `findProxyFaults` says so. */
+export function readProxies(env: Environment): Proxies | null {
+  const found = names.flatMap((name) => {
+    const url = parseProxy(read(env, name))
+    return read(env, name) === '' || url === null ? [] : [[name, url.href] as const]
+  })
+  const local = 'localhost,127.0.0.1,::1'
+  const given = read(env, 'NO_PROXY')
+  return found.length === 0
+    ? null
+    : { ...Object.fromEntries(found), NO_PROXY: given === '' ? local : `${given},${local}` }
+}
+
+/** No fault repeats a value, which may hold a password. */
+export const findProxyFaults = (env: Environment): string[] =>
+  names
+    .filter((name) => read(env, name) !== '' && parseProxy(read(env, name)) === null)
+    .map((name) => `${name} must be the URL of a proxy, such as http://proxy.example.com:3128`)
+
+/** Those of this process. */
+let own: Proxies | null = null
+
+/** From now on, requests of this process go through the proxies, `fetch` and those without an agent too. */
+export function useProxies(env: Environment): void {
+  own = readProxies(env)
+  if (own !== null) http.setGlobalProxyFromEnv(own)
+}
+
+/** The option of an agent of this process; nothing without a proxy. */
+export const ownProxies = (): { readonly proxyEnv?: Proxies } => (own === null ? {} : { proxyEnv: own })
+
+/** The proxy for a URL, without user and password; null if it is asked directly. */
+export function proxyFor(url: URL, proxies: Proxies | null = own): string | null {
+  const proxy = url.protocol === 'https:' ? proxies?.HTTPS_PROXY : proxies?.HTTP_PROXY
+  if (proxies === null || proxy === undefined || isExempt(url, proxies.NO_PROXY)) return null
+  const { host, protocol } = new URL(proxy)
+  return `${protocol}//${host}`
+}
+
+const usualPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
+
+/** As Node reads NO_PROXY: `*`, names with a port or without, `.domain`, `*.domain`, and ranges of addresses. */
+function isExempt({ hostname, port, protocol }: URL, noProxy: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const usedPort = port === '' ? usualPorts[protocol] : port
+  return noProxy
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .some((entry) => {
+      if (entry === '*' || entry === host || entry === `${host}:${usedPort}`) return true
+      if (entry.startsWith('.') || entry.startsWith('*.')) return host.endsWith(entry.replace(/^\*/, ''))
+      const [from = '', to = ''] = entry.split('-')
+      return isIP(from) === 4 && isIP(to) === 4 && isIP(host) === 4 && isBetween(host, from, to)
+    })
+}
+
+function isBetween(host: string, from: string, to: string): boolean {
+  try {
+    const list = new BlockList()
+    list.addRange(from, to)
+    return list.check(host)
+  } catch {
+    return false // the range ends before it begins
+  }
+}
+
+/** As `doctor` shows them; null without a proxy. */
+export function describeProxies(proxies: Proxies | null = own): string | null {
+  if (proxies === null) return null
+  const shown = names.flatMap((name) => {
+    const value = proxies[name]
+    return value === undefined ? [] : [`${name} ${new URL(value).host}`]
+  })
+  return `mail APIs, token servers, webhooks of apps, OpenID and SNS are asked through ${shown.join(', ')} (not: ${proxies.NO_PROXY}); SMTP goes through no proxy`
+}
