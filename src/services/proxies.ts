@@ -61,7 +61,7 @@ export function proxyFor(url: URL, proxies: Proxies | null = own): string | null
 
 const usualPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
 
-/** As Node reads NO_PROXY: `*`, names with a port or without, `.domain`, `*.domain`, and ranges of addresses. */
+/** As Node reads NO_PROXY: `*`, names, names with a port, `.domain`, `*.domain`, and ranges of addresses. */
 function isExempt({ hostname, port, protocol }: URL, noProxy: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   const usedPort = port === '' ? usualPorts[protocol] : port

@@ -74,8 +74,8 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
 type Route = { readonly headers?: Record<string, string>; readonly options: https.RequestOptions }
 
 /**
- * A proxy looks names up by itself, and might reach a private address. So it gets an address that was looked up
- * and checked here; name and certificate stay those of the receiver.
+ * A proxy looks names up by itself, and might reach a private address. So it gets an address that was looked
+ * up and checked here; name and certificate stay those of the receiver.
  */
 async function findRoute(url: URL, { allowsPrivate, ca, dnsServers }: Options): Promise<Route | WebhookAnswer> {
   if (proxyFor(url) === null) return { options: { agent: false } }
