@@ -1,7 +1,7 @@
 /** Where reports about emails go that a relay has taken, and where they come in. */
 import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
-import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
+import { type EmailAddress, parsePlainAddress } from '../domain/request/email-address.ts'
 import type { BounceListenerOptions } from '../reports/bounce-listener.ts'
 import { type EventKey, parseEventKeys, provenServices } from '../services/event-keys.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
@@ -87,7 +87,7 @@ function readBounceAddress({ fault, text }: Reader): EmailAddress | null {
   const name = 'POSTERN_BOUNCE_ADDRESS'
   const given = text(name)
   if (given === '') return null
-  const address = parseEmailAddress(given, name)
+  const address = parsePlainAddress(given, name)
   if (!address.ok) fault(`${name} must be an address such as bounces@bounce.example.com`)
   else if (!fitsReference(given)) fault(`${name}: at most ${bounceLocalMax} characters in front of the @`)
   return address.ok ? address.value : null

@@ -102,7 +102,9 @@ export function readAddress(value = ''): EmailAddress | null {
   const bare = value
     .slice(value.indexOf(';') + 1)
     .trim()
-    .replace(/^["<]|[">]$/g, '')
-  const address = parseEmailAddress(bare, 'recipient')
-  return address.ok ? address.value : null
+    .replace(/^<|>$/g, '')
+  // Some servers quote the whole address, and some leave the quotes out of `"a..b"@example.com`.
+  const spellings = [bare, bare.replace(/^"|"$/g, ''), bare.replace(/^([^"@]+)@/, '"$1"@')]
+  const address = spellings.map((spelling) => parseEmailAddress(spelling, 'recipient')).find(({ ok }) => ok)
+  return address?.ok ? address.value : null
 }

@@ -6,7 +6,7 @@
 import { parse as parseDomain } from 'tldts'
 import type { AppId } from '../id.ts'
 import { type Issue, type Parsed, parsed, refuser, valuesOf } from '../parsed.ts'
-import { parseEmailAddress, readDomain } from '../request/email-address.ts'
+import { parseEmailAddress, parsePlainAddress, readDomain } from '../request/email-address.ts'
 
 /** An app sends from one domain, and receives bounces at another; a few more are for a move. */
 export const senderDomainsMax = 20
@@ -31,7 +31,7 @@ type Sender = {
 /** The domains of the addresses, which an app must have. Malformed addresses have issues of their own. */
 const addressDomains = ({ from, envelopeFrom }: Sender): [field: string, domain: string][] =>
   Object.entries({ 'from.address': from.address, ...(envelopeFrom && { envelopeFrom }) }).flatMap(([field, address]) =>
-    valuesOf([parseEmailAddress(address, field)]).map((valid): [string, string] => [field, readDomain(valid)]),
+    valuesOf([parsePlainAddress(address, field)]).map((valid): [string, string] => [field, readDomain(valid)]),
   )
 
 export function checkSenderDomains(sender: Sender): Issue[] {

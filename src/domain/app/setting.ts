@@ -16,7 +16,7 @@ import { deceptive, isDeceptive } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { type AppLimits, defaultLimits } from '../limit.ts'
 import { type Issue, issuesOf } from '../parsed.ts'
-import { parseEmailAddress } from '../request/email-address.ts'
+import { parsePlainAddress } from '../request/email-address.ts'
 import type { EmailType } from '../request/email-kinds.ts'
 import type { HostedLinkMode } from './hosted-link.ts'
 
@@ -136,7 +136,7 @@ export const isText = (max: number): Check =>
     `1 to ${max} characters, not blank, without ${deceptive}.`,
   )
 
-export const isAddress: Check = (value, field) => issuesOf([parseEmailAddress(value, field)])
+export const isAddress: Check = (value, field) => issuesOf([parsePlainAddress(value, field)])
 
 export const isNoAddress = rule(
   (value) => !/[<>]|\S@\S/.test(value),
@@ -148,7 +148,7 @@ export const isHttpsUrl = (value: string): boolean =>
   /^https:\/\/[\x21-\x7e]{1,2000}$/.test(value) && URL.parse(value)?.username === ''
 
 export const isContact = rule(
-  (value) => value.length <= 200 && (parseEmailAddress(value, 'supportContact').ok || isHttpsUrl(value)),
+  (value) => value.length <= 200 && (parsePlainAddress(value, 'supportContact').ok || isHttpsUrl(value)),
   'malformed_contact',
   'An email address, or an https page, of at most 200 characters.',
 )

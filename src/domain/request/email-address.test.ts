@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readCorpus } from '../../../test/support/corpus.ts'
-import { type EmailAddress, foldMailbox, limitAddress, parseEmailAddress, readDomain } from './email-address.ts'
+import {
+  type EmailAddress,
+  foldMailbox,
+  limitAddress,
+  parseEmailAddress,
+  parsePlainAddress,
+  readDomain,
+} from './email-address.ts'
 
 test('every address of the valid corpus is accepted in its normal form', () => {
   for (const [raw, kept] of readCorpus('email-address.valid')) {
@@ -42,7 +49,7 @@ test('no input throws, and what is accepted is one mailbox that SMTP can carry',
       if (!address.ok) return
       accepted += 1
       assert.match(address.value, /^[\x21-\x7e]{3,254}$/)
-      assert.doesNotMatch(address.value, /[\s<>(),;:\\"[\]]/)
+      assert.doesNotMatch(address.value.replace(/^"[^"]+"@/, '@'), /[\s<>(),;:\\"[\]]/)
       const [local = '', domain = '', ...more] = address.value.split('@')
       assert.deepEqual(more, [])
       assert.ok(local.length >= 1 && local.length <= 64)
@@ -62,6 +69,13 @@ test('limits fold case, tags and the dots of Gmail', () => {
   assert.equal(fold('a.d.a+x@googlemail.com'), 'ada@gmail.com')
   assert.equal(fold('a.d.a@example.com'), 'a.d.a@example.com')
   assert.equal(fold('+x@example.com'), '+x@example.com')
+  assert.equal(fold('"a..b+x"@docomo.ne.jp'), 'a..b@docomo.ne.jp')
+})
+
+test('an address with quotes is no address of a sender', () => {
+  assert.equal(parseEmailAddress('"a..b"@docomo.ne.jp', 'to').ok, true)
+  assert.equal(parsePlainAddress('"a..b"@docomo.ne.jp', 'from').ok, false)
+  assert.equal(parsePlainAddress('a.b@docomo.ne.jp', 'from').ok, true)
 })
 
 const codeOf = (raw: string) => {
