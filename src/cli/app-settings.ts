@@ -63,9 +63,14 @@ const readSender = ({ from, name }: { readonly from?: string; readonly name?: st
   ...(from !== undefined && { from: parseFrom(from) }),
 })
 
+/** The text of a quoted string (RFC 5322 §3.2.4). Quotes inside a name are part of it. */
+const withoutQuotes = (name: string): string =>
+  /^"(?:[^"\\]|\\.)*"$/.test(name) ? name.slice(1, -1).replace(/\\(.)/g, '$1') : name
+
 export function parseFrom(text: string): AppSettings['from'] {
-  const match = /^\s*"?([^"<>]*?)"?\s*<([^<>\s]+)>\s*$/.exec(text)
-  if (match?.[1] && match[2]) return { name: match[1], address: match[2] }
+  const [, before = '', address = ''] = /^([^<>]*)<([^<>\s]+)>\s*$/.exec(text) ?? []
+  const name = withoutQuotes(before.trim())
+  if (name !== '' && address !== '') return { name, address }
   throw new UsageError('--from must look like "Acme <auth@acme.test>"')
 }
 
