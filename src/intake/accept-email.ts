@@ -65,8 +65,15 @@ export async function acceptEmail(
   if (key.kind !== 'secret') {
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
-  return acceptJudged(deps, key.hash, (context) => judgeRequest(request, context), trace)
+  const answer = await acceptJudged(deps, key.hash, (context) => judgeRequest(request, context), trace)
+  if (!('error' in answer)) return answer
+  const advice = request.idempotencyKey === undefined ? repeatingTwice : repeatingOnce
+  return { ...answer, rejection: { ...answer.rejection, advice } }
 }
+
+const repeatingOnce = 'Repeat the request with the same Idempotency-Key: then it is sent once.'
+const repeatingTwice =
+  'A repeated request may send it twice, because this one has no Idempotency-Key: give each email one.'
 
 /**
  * Queues an email for a well-formed key, or says why not. Rejects only for a bug.
@@ -109,7 +116,10 @@ const unavailable = (error: Error): AcceptAnswer => ({
 
 const overloadedAnswer: AcceptAnswer = {
   caller: null,
-  rejection: { code: 'queue_unavailable', message: 'This server is behind with its mail; try again.' },
+  rejection: {
+    code: 'queue_unavailable',
+    message: 'This server is behind with its mail; the email was not queued. Try again.',
+  },
 }
 
 const keyMessages = {

@@ -36,7 +36,10 @@ export const refusals = {
   },
   daily_limit_reached: { status: 429, message: 'This app has sent as many emails as it may today (UTC).' },
   queue_full: { status: 503, message: 'The delivery queue is full; the email was not queued. Try again.' },
-  queue_unavailable: { status: 503, message: 'The delivery queue is unavailable; try again.' },
+  queue_unavailable: {
+    status: 503,
+    message: 'The delivery queue did not answer in time; the email may be sent all the same.',
+  },
 } as const
 
 export type RefusalCode = keyof typeof refusals
@@ -45,7 +48,7 @@ export type RefusalCode = keyof typeof refusals
 export type Rejection = {
   readonly code: RefusalCode
   readonly message?: string
-  /** The command that would allow the request: for those who read its answer. */
+  /** The command that would allow the request, or how to repeat it: for those who read its answer. */
   readonly advice?: string
   readonly issues?: readonly Issue[]
   readonly limit?: LimitHit

@@ -50,7 +50,7 @@ export async function postEmail(
 
 const stoppingAnswer: AcceptAnswer = {
   caller: null,
-  rejection: { code: 'queue_unavailable', message: 'This server is stopping; try again.' },
+  rejection: { code: 'queue_unavailable', message: 'This server is stopping; the email was not queued. Try again.' },
 }
 
 const accept = async (deps: PostEmailDeps, { headers, body }: FastifyRequest, trace: Trace): Promise<AcceptAnswer> => {
