@@ -21,6 +21,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   nodes: () => import('./nodes.ts'),
   noise: () => import('./noise.ts'),
   relays: () => import('./relays.ts'),
+  reports: () => import('./reports.ts'),
   signing: () => import('./signing.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),

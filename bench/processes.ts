@@ -14,6 +14,7 @@ import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts
 import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
+import type { ReportOrder } from './report-load.ts'
 import { makeSenders, type Variety } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
@@ -52,6 +53,16 @@ export function startLoader(scope: Scope, { anyAnswer = false } = {}): (order: L
 /** A process that sends a prepared message over SMTP. */
 export const startDirectSender = (scope: Scope): ((order: DirectOrder) => Promise<LoopResult>) =>
   startWorker(scope, new URL('./direct-sender.ts', import.meta.url))
+
+/** A process that sends reports to the bounce listener. Each must be answered with 250. */
+export function startReporter(scope: Scope): (order: ReportOrder) => Promise<LoopResult> {
+  const send = startWorker<ReportOrder, LoopResult>(scope, new URL('./report-load.ts', import.meta.url))
+  return async (order) => {
+    const result = await send(order)
+    if (Object.keys(result.answers).join() !== '250') throw new Error(JSON.stringify(result.answers))
+    return result
+  }
+}
 
 export type Sink = {
   readonly port: number
