@@ -11,17 +11,21 @@ const bytesMax = 128 * 1024
 const linesMax = 3000
 const limits = { maxNestingDepth: 20, maxHeadersSize: 32 * 1024 }
 
-/** The header, the text for people, and then the other parts; null if the library refuses the mail. */
-export async function decodeMail(bytes: Buffer): Promise<string | null> {
+type Part = Email['attachments'][number]
+
+/** `prose`: the header, and the text for people. `whole`: that, and then the other parts in their order. */
+export type DecodedMail = { readonly prose: string; readonly whole: string }
+
+/** Null if the library refuses the mail. */
+export async function decodeMail(bytes: Buffer): Promise<DecodedMail | null> {
   try {
     // The returned email is a part like others: its text is not that of the report.
     const mail = await PostalMime.parse(beginning(bytes), { ...limits, forceRfc822Attachments: true })
-    return [
-      listFields(mail),
-      '',
-      mail.text ?? withoutTags(mail.html ?? ''),
-      ...mail.attachments.flatMap(readPart),
-    ].join('\n')
+    const text = mail.text ?? withoutTags(mail.html ?? '')
+    // A text of a broken type is a part like others, too.
+    const isText = ({ mimeType }: Part) => mimeType.startsWith('text/') && !mimeType.startsWith('text/rfc822')
+    const prose = [listFields(mail), '', text, ...mail.attachments.filter(isText).flatMap(readPart)].join('\n')
+    return { prose, whole: [prose, ...mail.attachments.filter((part) => !isText(part)).flatMap(readPart)].join('\n') }
   } catch {
     return null
   }
@@ -48,7 +52,7 @@ const withoutTags = (html: string): string =>
     .replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name: string) => entities[name] ?? '')
 
 /** An empty line separates the fields of one part from those of the next. */
-const readPart = ({ content, mimeType }: Email['attachments'][number]): string[] =>
+const readPart = ({ content, mimeType }: Part): string[] =>
   /^(?:text|message)\//.test(mimeType) && typeof content !== 'string'
     ? ['', Buffer.from(content as ArrayBuffer).toString()]
     : []

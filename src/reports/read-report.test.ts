@@ -278,6 +278,12 @@ test('the text of a report is read in every encoding and charset, and wherever i
   }
 })
 
+test('the text of the returned email is not that of the report', async () => {
+  const returned = part('message/rfc822', '7bit', 'Subject: Sign in\n\nYour code: 550 5.1.1 user unknown')
+  const finding = await judge(multipart('multipart/mixed', part('text/plain', '7bit', 'It failed.'), returned))
+  assert.deepEqual(finding.kind === 'bounced' && [finding.cause, finding.reply.text], ['unknown', 'It failed.'])
+})
+
 test('the fields of a report are read in every encoding, and count as fields', async () => {
   const fields =
     'Reporting-MTA: dns; mx.test\n\nFinal-Recipient: rfc822; ada@example.com\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\n'

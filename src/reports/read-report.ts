@@ -7,7 +7,7 @@ import { reportMax } from '../domain/bounds.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import type { ReportKind } from '../domain/delivery/report.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
-import { decodeMail } from './decode-mail.ts'
+import { type DecodedMail, decodeMail } from './decode-mail.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
 import { findQuotedReply, readProse } from './report-prose.ts'
 import { type Action, judgeReply, type Row, readRow } from './report-rows.ts'
@@ -38,7 +38,7 @@ export async function readReferences(bytes: Buffer, envelopeRecipient: string | 
   const lower = unbroken.toLowerCase()
   const isEncoded = lower.includes('base64') || lower.includes('quoted-printable')
   const decoded = isEncoded ? await decodeMail(bytes) : null
-  return findReferences([envelopeRecipient, unbroken, decoded].join('\n'))
+  return findReferences([envelopeRecipient, unbroken, decoded?.whole].join('\n'))
 }
 
 const readRaw = (bytes: Buffer): string => bytes.subarray(0, reportMax).toString()
@@ -47,7 +47,8 @@ const readRaw = (bytes: Buffer): string => bytes.subarray(0, reportMax).toString
 export async function readReport(bytes: Buffer, envelopeRecipient: string | null): Promise<Report> {
   const [raw, decoded] = [readRaw(bytes), await decodeMail(bytes)]
   // Fields of broken parts, or far behind, are found in the mail as it came.
-  const readings = [decoded, raw].filter((text) => text !== null).map(readText)
+  const asItCame = { prose: raw, whole: raw }
+  const readings = [decoded, asItCame].filter((mail) => mail !== null).map(readText)
   const found = readings.filter(({ kind }) => kind !== 'other')
   const hasReply = ({ rows }: Reading) => rows.some(({ reply }) => reply.text !== '')
   const best = found.find(({ form }) => form === 'fields') ?? found.find(hasReply) ?? found[0] ?? readings[0]
@@ -56,15 +57,15 @@ export async function readReport(bytes: Buffer, envelopeRecipient: string | null
 
 type Reading = Omit<Report, 'references'>
 
-function readText(text: string): Reading {
-  const blocks = readBlocks(text)
+function readText({ prose, whole }: DecodedMail): Reading {
+  const blocks = readBlocks(whole)
   const addresses = findAddresses(blocks)
-  const rows = readRows(blocks, addresses).map((row) => explainRow(row, text, addresses))
+  const rows = readRows(blocks, addresses).map((row) => explainRow(row, prose, addresses))
   if (rows.length > 0) return { kind: kindOf(rows), form: 'fields', rows }
   const complaint = readComplaint(blocks)
   if (complaint !== null) return { kind: complaint, form: 'fields', rows }
-  const prose = readProse(blocks[0], text, addresses)
-  return { kind: kindOf(prose), form: 'text', rows: prose }
+  const said = readProse(blocks[0], prose, addresses)
+  return { kind: kindOf(said), form: 'text', rows: said }
 }
 
 /** Fields with the recipient: in the report, and in the header of the email that it returns. */

@@ -115,11 +115,13 @@ function readEvent({ notificationType, eventType = notificationType, ...event }:
   const first = toFields([bouncedRecipients, complainedRecipients, delayedRecipients].flatMap(toList)[0])
   const recipient = first.emailAddress ?? toList(recipients)[0] ?? toList(toFields(event.mail).destination)[0]
   const details = { recipient, text: first.diagnosticCode, status: first.status }
+  const isSilent = details.text === undefined && details.status === undefined
   const { bounceType, bounceSubType, complaintFeedbackType, complaintSubType, reason } = part
   switch (eventType) {
     case 'Bounce':
-      // SES also calls an automatic answer a transient bounce: no server has said anything.
-      if (bounceType === 'Transient' && bounceSubType === 'General' && details.text === undefined) return null
+      // SES also calls automatic answers bounces, transient or undetermined: no server has said anything.
+      if (/^(?:General|Undetermined)$/.test(toText(bounceSubType)) && bounceType !== 'Permanent' && isSilent)
+        return null
       return (
         describeEvent(bounces, `${toText(bounceType)} ${toText(bounceSubType)}`, details) ??
         describeEvent(bounces, bounceType, details)

@@ -42,9 +42,9 @@ const limits = { ...testSettings.limits, keyPerMinute: 1000, recipientPerHour: 1
 const service = await startTestService({ after }, { relays: [relayTo(relay.port)], settings: { limits } })
 const { store } = service
 const refused: string[] = []
-const start = async (scope: { after(end: () => Promise<void>): void }) => {
+const start = async (scope: { after(end: () => Promise<void>): void }, known: typeof store = store) => {
   const listener = newReportsListener({
-    store,
+    store: known,
     emit: ({ kind }) => void refused.push(kind),
     keys: readKeys(`ses:${topic}`),
     sealRecipient: () => '',
@@ -145,6 +145,14 @@ for (const [name, event, expected] of [
       bounce: { bounceType: 'Permanent', bounceSubType: 'OnAccountSuppressionList', bouncedRecipients: recipient(to) },
     }),
     ['bounced', 'relay_suppressed', 'bounced', ''],
+  ],
+  [
+    'an automatic answer, which SES calls an undetermined bounce',
+    (to: string) => ({
+      eventType: 'Bounce',
+      bounce: { bounceType: 'Undetermined', bounceSubType: 'Undetermined', bouncedRecipients: recipient(to) },
+    }),
+    ['delivered', '', 'delivered', '250 queued'],
   ],
   [
     'an automatic answer, which SES calls a bounce',
@@ -279,6 +287,12 @@ test('forged: a certificate from anywhere but the host of SNS in the region of t
     assert.equal(answer.status, 401, SigningCertURL)
   }
   assert.equal(asked.length, before)
+})
+
+test('forged: a certificate that has ended', async (t) => {
+  const later = Date.parse(new X509Certificate(cert).validTo) + 1000
+  const at = await start({ after: (end) => t.after(end) }, { ...store, now: () => later })
+  assert.equal((await post(newMessage({ Timestamp: new Date(later).toISOString() }), at)).status, 401)
 })
 
 test('forged: a signature of another key', async () => {
