@@ -75,8 +75,10 @@ export class Recorder {
     clearTimeout(this.#timer)
     this.#stopped = true
     this.#write(() => this.#writeActivity())
-    const removed = this.#try(() => this.#deps.store.removeNode(this.#deps.node.id))
-    const all = Promise.all([this.#writing, removed])
+    const remove = () => this.#try(() => this.#deps.store.removeNode(this.#deps.node.id))
+    const removed = remove() // at once, since a write may hang
+    // A write that had begun may put the process on the list again.
+    const all = Promise.all([this.#writing, removed]).then(remove)
     await Promise.race([all, sleep(stopMs, undefined, { ref: false })])
   }
 
