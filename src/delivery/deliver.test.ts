@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readTags } from '../../test/support/dkim.ts'
 import { newRing, newTestRelay, relayTo, testSettings } from '../../test/support/service.ts'
-import { startScriptedServer } from '../../test/support/smtp.ts'
+import { startScriptedServer, testMessage } from '../../test/support/smtp.ts'
 import { atEnd, type Scope } from '../../test/support/temporary.ts'
 import type { App } from '../domain/app/app.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
@@ -43,13 +43,18 @@ const claim: Claim = {
 async function tryAt(
   t: Scope,
   script: Parameters<typeof startScriptedServer>[1],
-  { heldMs = 0, signing = null, ...change }: Partial<Claim> & Partial<DeliverDeps> & { heldMs?: number } = {},
+  {
+    heldMs = 0,
+    relays = [],
+    signing = null,
+    ...change
+  }: Partial<Claim> & Partial<DeliverDeps> & { heldMs?: number } = {},
 ) {
   const server = await startScriptedServer(t, script)
   const relay = newTestRelay(relayTo(server.port))
   atEnd(t, () => relay.close())
   const deps: DeliverDeps = {
-    relays: [relay],
+    relays: [relay, ...relays],
     random: () => 0.5,
     composer: new MessageComposer(),
     makeReference: () => 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
@@ -114,4 +119,16 @@ test('an email that the relay refuses as a whole waits longer than others do for
   }
   const { outcome } = await tryAt(t, { rcpt: '535 5.7.8 log in' }, { lifeLeftMs: 20_000 })
   assert.ok(outcome.kind === 'unattempted' && outcome.waitMs > 5000 && outcome.waitMs <= 10_000)
+})
+
+test('an email that another relay may take is tried again soon, if that relay is busy', async (t) => {
+  const busy = await startScriptedServer(t, { dot: () => {} })
+  const relay = newTestRelay({ ...relayTo(busy.port), connectionsMax: 1 })
+  atEnd(t, () => relay.close())
+  void relay.submit(testMessage(), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+  const { outcome } = await tryAt(t, { dot: '554 5.7.1 no' }, { relays: [relay] })
+  assert.ok(outcome.kind === 'deferred')
+  assert.equal(outcome.waitMs, 1000)
+  const alone = await tryAt(t, { dot: '554 5.7.1 no' })
+  assert.equal(alone.outcome.kind === 'deferred' && alone.outcome.waitMs, 5000)
 })

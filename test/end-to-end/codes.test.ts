@@ -126,7 +126,7 @@ test('a relay that repeats the code leaks it into no record, page, log or metric
   const config = relayTo(relay.port, {})
   const busy = await startBusyConsole(t, { relays: [config], settings: { allowCodes: true } })
   const visitor = newVisitor(busy, await signInMany(busy))
-  replies.rcpt = [`550 5.7.1 ${said}`, `450 4.2.0 ${said}`, '250 ok']
+  replies.rcpt = [`550 5.1.1 ${said}`, `450 4.2.0 ${said}`, '250 ok']
   replies.dot = [`250 ok ${said}`, `535 5.7.8 ${said}`]
   const ids: string[] = []
   for (const wanted of ['failed', 'deferred', 'delivered', 'unattempted']) {

@@ -74,6 +74,9 @@ export const accountReplies = [
   '554 Configuration set acme does not exist.',
   '550 host not found: acme.test',
   '553 5.1.8 auth@acme.test... Domain does not exist',
+  '550 5.1.1 <auth@acme.test>: User unknown',
+  '450 4.7.3 Organization queue quota exceeded. [outlook.com]',
+  '550 5.4.5 Daily user sending quota exceeded. o65sm25351206pga.71 - gsmtp',
   '550 5.7.0 <auth@acme.test>: account locked, please reset password',
   '420 4.7.1 Domain acme.test is rate-limited: 100 messages per hour',
 ]

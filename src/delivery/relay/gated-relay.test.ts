@@ -120,6 +120,15 @@ test('a relay that refuses the rate gets its next email later, and others come f
   assert.ok(performance.now() - begun >= 1000, 'a second after the first')
 })
 
+test('a relay that takes so many emails in a connection gets the next one in another', async (t) => {
+  let mails = 0
+  const { relay, server, submit } = await startRelay(t, {
+    mail: (socket) => void socket.write(++mails === 2 ? '421 4.7.0 Too many messages here\r\n' : '250 2.1.0 ok\r\n'),
+  })
+  assert.deepEqual([(await submit()).kind, (await submit()).kind], ['accepted', 'accepted'])
+  assert.deepEqual([server.messages.length, relay.capacity()], [2, 4])
+})
+
 test('a relay is back as soon as it answers a message, also by refusing it', async (t) => {
   let isDown = true
   const { changes, relay, submit } = await startRelay(t, () =>

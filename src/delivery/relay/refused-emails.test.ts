@@ -23,8 +23,11 @@ test('a relay that has taken mail lately, and refuses one email alone, is believ
 test('a relay that refuses several emails since it took one is not believed', () => {
   const emails = new RefusedEmails()
   emails.accepted(0)
-  const times = [1, 2, 3, 4].flatMap((nowMs) => [emails.refused(a, nowMs), emails.refused(b, nowMs)])
+  const times = [1, 2, 60_002].flatMap((nowMs) => [emails.refused(a, nowMs), emails.refused(b, nowMs)])
   assert.equal(times.includes(true), false)
+  emails.accepted(60_003)
+  emails.refused('em_c' as EmailId, 60_004)
+  assert.equal(emails.refused('em_c' as EmailId, 120_004), true, 'those from before do not count')
 })
 
 test('a relay that has never taken an email is not believed', () => {
