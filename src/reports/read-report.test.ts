@@ -372,6 +372,8 @@ test('vacation replies and the answers of people record nothing', async () => {
     ['Return-Path: <>\nFrom: ada@example.com\nSubject: Abwesend', 'Ich bin im Urlaub. Mail fails until Monday.'],
     ['Return-Path: <>\nFrom: ada@example.com\nSubject: Réponse automatique : absence', 'invalid until Monday'],
     ['Return-Path: <>\nX-Autoreply: yes\nFrom: ada@example.com\nSubject: Thanks', 'We are unable to answer.'],
+    ['Return-Path: <>\nFrom: ada@example.com\nSubject: Sign in to Acme', 'I am unable to answer until Monday.'],
+    ['Return-Path: <>\nFrom: ada@example.com\nPrecedence: auto_reply\nSubject: Hi', 'No mail will be delivered.'],
     ['From: ada@example.com\nSubject: Re: Undelivered Mail Returned to Sender', 'Why did it fail?'],
     ['From: ada@example.com\nSubject: AW: Delivery failed', 'I am unable to open it: error 550.'],
     ['From: ada@example.com\nSubject: An error', 'I am unable to sign in.'],

@@ -22,7 +22,8 @@ export type Fields = ReadonlyMap<string, string>
 /** The fields that say something about a delivery, or name its recipient; all others are left out. */
 const names: ReadonlySet<string> = new Set(
   `return-path from subject auto-submitted x-failed-recipients final-recipient original-recipient to action status
-diagnostic-code x-supplementary-info feedback-type x-hmxmroriginalrecipient x-autoreply x-autorespond`.split(/\s/),
+diagnostic-code x-supplementary-info feedback-type x-hmxmroriginalrecipient x-autoreply x-autorespond
+precedence`.split(/\s/),
 )
 const nameMax = Math.max(...Array.from(names, (name) => name.length))
 

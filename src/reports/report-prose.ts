@@ -65,6 +65,8 @@ function isReport(header: Fields, body: string): boolean {
   const subject = inLowerCase(header, 'subject')
   const saysSo = failure.test(body) || warning.test(body)
   if (isFromMailSystem(header)) return saysSo || undelivered.test(subject)
+  // Vacation replies of people have a null sender too, and no word of a delivery.
+  if (hasNullSender(header) && (undelivered.test(body) || readSaid(body).code !== null)) return true
   return saysSo && undelivered.test(subject) && !answer.test(subject)
 }
 
@@ -92,18 +94,18 @@ const inLowerCase = (header: Fields, name: string): string => (header.get(name) 
 const isAutoReply = (header: Fields): boolean =>
   (inLowerCase(header, 'auto-submitted').startsWith('auto-replied') ||
     ['x-autoreply', 'x-autorespond'].some((name) => header.has(name)) ||
+    /auto_?reply/.test(inLowerCase(header, 'precedence')) ||
     autoReply.test(inLowerCase(header, 'subject'))) &&
   !mailSystemAddress.test(inLowerCase(header, 'from'))
+
+const isFromMailSystem = (header: Fields): boolean =>
+  mailSystem.test(['return-path', 'from'].map((name) => inLowerCase(header, name)).join(' '))
 
 /**
  * The server that delivers a mail writes the envelope's sender as Return-Path (RFC 5321 §4.4). That of a
  * report is empty (§4.5.5).
  */
-function isFromMailSystem(header: Fields): boolean {
-  const sender = header.get('return-path')
-  const named = ['return-path', 'from'].map((name) => inLowerCase(header, name))
-  return sender === '<>' || sender === '' || mailSystem.test(named.join(' '))
-}
+const hasNullSender = (header: Fields): boolean => ['<>', ''].includes(header.get('return-path') ?? 'none')
 
 const saysFailure = (line: string): boolean => failure.test(line.toLowerCase())
 
