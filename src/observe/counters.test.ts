@@ -99,7 +99,10 @@ const grown: [PosternEvent, string, number?][] = [
   [accepted, 'requests_total{source="kratos",status="202",code="accepted"}'],
   [accepted, 'emails_language_total{language="de"}'],
   [refusedRequest, 'requests_total{source="api",status="429",code="key_rate_limited"}'],
-  [{ kind: 'provider_call_refused', provider: 'brevo', requestId }, 'reports_refused_total{source="brevo"}'],
+  [
+    { kind: 'provider_call_refused', provider: 'brevo', requestId, reason: null },
+    'reports_refused_total{source="brevo"}',
+  ],
   [{ ...bounce, result: 'recorded' }, 'reports_total{source="mail",kind="bounced",cause="mailbox_full"}'],
   [{ ...bounce, result: 'stale' }, 'reports_unmatched_total{source="mail"}'],
   [{ ...bounce, result: 'unmatched' }, 'reports_unmatched_total{source="mail"}'],

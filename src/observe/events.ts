@@ -162,6 +162,8 @@ export type PosternEvent =
       readonly kind: 'provider_call_refused'
       readonly provider: string
       readonly requestId: string
+      /** Why the call cannot be checked now; null if it is wrong. */
+      readonly reason: string | null
     }
   /** A worker asked for due mail, and got this many emails. */
   | { readonly kind: 'mail_claimed'; readonly count: number; readonly tookMs: number }

@@ -48,7 +48,7 @@ const lines: {
       ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
       : {
           level: 'error',
-          text: `the relay is unavailable; mail waits until it is available again, its link expires, or ${retryForHours} hours have passed`,
+          text: `the relay is unavailable, or refuses all mail; mail waits until a relay accepts it, its link expires, or ${retryForHours} hours have passed`,
           fields: { relay, reason },
         },
   relay_in_clear: ({ relay }) => ({ level: 'warn', text: `mail is sent ${inClear}`, fields: { relay } }),
@@ -118,9 +118,9 @@ const lines: {
     fields: { domain, selector },
     kind: `${kind} ${domain}`,
   }),
-  provider_call_refused: ({ kind, provider, requestId }) => ({
+  provider_call_refused: ({ kind, provider, reason, requestId }) => ({
     level: 'warn',
-    text: 'a call of a mail provider did not prove itself: compare its secret with POSTERN_REPORTS_KEYS',
+    text: reason ?? 'a call of a mail provider did not prove itself: compare its secret with POSTERN_REPORTS_KEYS',
     fields: { requestId, provider },
     kind,
   }),

@@ -18,6 +18,9 @@ type ProofForm<Key> = {
 /** Gets a text from a server of the mail service, by https; null if it does not answer with 200 in time. */
 export type Ask = (url: string) => Promise<string | null>
 
+/** A server of the mail service did not answer, so the call must be repeated. */
+export class TryAgain extends Error {}
+
 export type ProvenCall = SignedCall & { readonly ask: Ask }
 
 /** A proof in the headers, or over the raw body. */

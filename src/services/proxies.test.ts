@@ -61,7 +61,7 @@ test('a value that is no proxy is a fault, and no fault or description repeats a
   )
   assert.match(
     described ?? '',
-    /through HTTPS_PROXY proxy\.test:3128 \(not: a\.test,localhost,127\.0\.0\.1,::1\); SMTP goes/,
+    /use the proxy HTTPS_PROXY proxy\.test:3128 \(not used for: a\.test,localhost,127\.0\.0\.1,::1\); SMTP/,
   )
   assert.doesNotMatch(described ?? '', /secret/)
 })

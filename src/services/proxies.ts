@@ -34,10 +34,15 @@ export function readProxies(env: Environment): Proxies | null {
 }
 
 /** No fault repeats a value, which may hold a password. */
-export const findProxyFaults = (env: Environment): string[] =>
-  names
-    .filter((name) => read(env, name) !== '' && parseProxy(read(env, name)) === null)
-    .map((name) => `${name} must be the URL of a proxy, such as http://proxy.example.com:3128`)
+export function findProxyFaults(env: Environment): string[] {
+  const given = names.filter((name) => read(env, name) !== '')
+  const wrong = given.filter((name) => parseProxy(read(env, name)) === null)
+  const isOld = given.length > 0 && http.setGlobalProxyFromEnv === undefined
+  return [
+    ...wrong.map((name) => `${name} must be the URL of a proxy, such as http://proxy.example.com:3128`),
+    ...(isOld ? [`${given.join(' and ')}: this Node cannot use a proxy; install a newer one, or unset it`] : []),
+  ]
+}
 
 /** Those of this process. */
 let own: Proxies | null = null
@@ -93,5 +98,5 @@ export function describeProxies(proxies: Proxies | null = own): string | null {
     const value = proxies[name]
     return value === undefined ? [] : [`${name} ${new URL(value).host}`]
   })
-  return `mail APIs, token servers, webhooks of apps, OpenID and SNS are asked through ${shown.join(', ')} (not: ${proxies.NO_PROXY}); SMTP goes through no proxy`
+  return `mail APIs, token servers, webhooks of apps, OpenID and SNS use the proxy ${shown.join(', ')} (not used for: ${proxies.NO_PROXY}); SMTP uses none`
 }

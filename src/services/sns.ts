@@ -4,14 +4,15 @@
  * operator has given, and a certificate counts only from SNS's own host in the region of the topic.
  */
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
+import { hourMs } from '../domain/duration.ts'
 import { parseJson } from '../domain/request/email-request.ts'
-import type { Ask, Proof } from './event-proof.ts'
+import { type Ask, type Proof, TryAgain } from './event-proof.ts'
 import { type JsonFields, toFields } from './json-fields.ts'
 
 const topicShape = /^arn:aws(-cn|-us-gov)?:sns:([a-z]{2,4}(?:-[a-z]{2,9}){1,3}-\d{1,2}):\d{12}:[\w-]{1,256}(?:\.fifo)?$/
 
 /** SNS repeats a message for an hour. */
-const recentMs = 2 * 3_600_000
+const recentMs = 2 * hourMs
 const signatureMax = 1024
 
 /** The fields of each type that are signed, in this order. */
@@ -54,7 +55,9 @@ export const snsTopic: Proof<string> = {
     if (!(Math.abs(Date.parse(String(Timestamp)) - nowMs) <= recentMs)) return false
     if (typeof Signature !== 'string' || Signature.length > signatureMax) return false
     if (!isAt(SigningCertURL, topic, certificatePath)) return false
-    const key = readCertificate(await ask(SigningCertURL), nowMs)
+    const pem = await ask(SigningCertURL)
+    if (pem === null) throw unreachable(topic)
+    const key = readCertificate(pem, nowMs)
     const signed = fields.flatMap((name) => (typeof message[name] === 'string' ? [name, message[name]] : []))
     const text = signed.map((line) => `${line}\n`).join('')
     return key !== null && verify(digest, Buffer.from(text), key, Buffer.from(Signature, 'base64'))
@@ -62,9 +65,9 @@ export const snsTopic: Proof<string> = {
 }
 
 /** The key of a certificate in PEM; null for anything else, and for one that is not valid now. */
-function readCertificate(pem: string | null, nowMs: number): KeyObject | null {
+function readCertificate(pem: string, nowMs: number): KeyObject | null {
   try {
-    const { publicKey, validFrom, validTo } = new X509Certificate(pem ?? '')
+    const { publicKey, validFrom, validTo } = new X509Certificate(pem)
     const isValid = Date.parse(validFrom) <= nowMs && nowMs < Date.parse(validTo)
     return isValid && publicKey.asymmetricKeyType === 'rsa' ? publicKey : null
   } catch {
@@ -79,9 +82,10 @@ function readCertificate(pem: string | null, nowMs: number): KeyObject | null {
 export async function openSns({ Message, SubscribeURL, TopicArn, Type }: JsonFields, ask: Ask): Promise<unknown> {
   if (Type === 'Notification') return typeof Message === 'string' ? parseJson(Buffer.from(Message)) : undefined
   if (Type === 'SubscriptionConfirmation' && isAt(SubscribeURL, String(TopicArn), confirmationQuery))
-    if ((await ask(SubscribeURL)) === null) throw new NotConfirmed('SNS did not confirm the subscription')
+    if ((await ask(SubscribeURL)) === null) throw unreachable(String(TopicArn))
   return undefined
 }
 
-/** SNS repeats the message that asks for it. */
-export class NotConfirmed extends Error {}
+/** SNS repeats a message that is answered with 503, and none that is answered with 4xx. */
+const unreachable = (topic: string): TryAgain =>
+  new TryAgain(`${originOf(topic)} did not answer: allow https to this host, or set HTTPS_PROXY`)

@@ -4,15 +4,15 @@
  * call has not proved itself yet.
  */
 import { Agent, get } from 'node:https'
+import { hourMs, minuteMs } from '../../domain/duration.ts'
 import type { Ask } from '../../services/event-proof.ts'
 import { ownProxies } from '../../services/proxies.ts'
 
 const timeoutMs = 5_000
 const textMax = 65_536
 const keptMax = 20
-const keptMs = 3_600_000
+const keptMs = hourMs
 const asksMax = 30
-const minuteMs = 60_000
 
 type Kept = { readonly text: string; readonly atMs: number }
 

@@ -10,10 +10,9 @@ import type { SignedCall } from '../../domain/signatures.ts'
 import { recordEvents } from '../../reports/record-events.ts'
 import type { ReportDeps } from '../../reports/record-report.ts'
 import { type EventKey, provesBody, provesCall } from '../../services/event-keys.ts'
-import type { Ask } from '../../services/event-proof.ts'
+import { type Ask, TryAgain } from '../../services/event-proof.ts'
 import { toFields } from '../../services/json-fields.ts'
 import { type EventService, findEventService } from '../../services/services.ts'
-import { NotConfirmed } from '../../services/sns.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 import { newAsk } from './ask-service.ts'
@@ -42,7 +41,6 @@ export function newReportsListener({ ask = newAsk(), ...given }: ReportsDeps): F
     bodyBytesMax: providerCallMax,
     notFound: refuseOtherRoutes,
     onError: (error, { id: requestId }, reply) => {
-      if (error instanceof NotConfirmed) return postpone(reply)
       if (!(error instanceof StoreUnavailable)) return null
       deps.emit({ kind: 'store_unavailable', requestId, error, work: 'request' })
       return postpone(reply)
@@ -67,7 +65,19 @@ function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): Fastif
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Mail providers send POST.' })
 }
 
+/** If a server of the service does not answer, the call cannot be checked now. */
 async function answerCall(deps: AskingDeps, request: ReportsRequest, reply: FastifyReply): Promise<FastifyReply> {
+  try {
+    return await answerProven(deps, request, reply)
+  } catch (error) {
+    if (!(error instanceof TryAgain)) throw error
+    const { message: reason } = error
+    deps.emit({ kind: 'provider_call_refused', provider: request.params.service, requestId: request.id, reason })
+    return postpone(reply, reason)
+  }
+}
+
+async function answerProven(deps: AskingDeps, request: ReportsRequest, reply: FastifyReply): Promise<FastifyReply> {
   const service = findEventService(request.params.service)
   if (service === null) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return postpone(reply)
@@ -94,7 +104,7 @@ const notJson = {
 }
 
 function refuseStranger({ emit }: ReportsDeps, { name: provider }: EventService, reply: FastifyReply): FastifyReply {
-  emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id })
+  emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id, reason: null })
   const message = 'The call does not prove that it comes from this provider: see POSTERN_REPORTS_KEYS.'
   return sendError(reply.header('www-authenticate', 'Basic realm="postern"'), 401, {
     code: 'invalid_proof',
@@ -102,8 +112,8 @@ function refuseStranger({ emit }: ReportsDeps, { name: provider }: EventService,
   })
 }
 
-/** An email is still in the queue, or the store cannot be reached. */
-function postpone(reply: FastifyReply): FastifyReply {
-  const message = 'The email is still in the queue, or the store does not answer. Send this again later.'
+/** An email is still in the queue, or the store cannot be reached; or as `why` says. */
+function postpone(reply: FastifyReply, why = 'The email is still in the queue, or the store does not answer') {
+  const message = `${why}. Send this again later.`
   return sendError(reply.header('retry-after', retryAfterSeconds), 503, { code: 'try_again', message })
 }
