@@ -116,8 +116,9 @@ function userName(): string {
   }
 }
 
-for (const fault of findProxyFaults(process.env)) err(`postern: ${fault}`)
-if (findProxyFaults(process.env).length > 0) process.exit(1)
+const proxyFaults = findProxyFaults(process.env)
+for (const fault of proxyFaults) err(`postern: ${fault}`)
+if (proxyFaults.length > 0) process.exit(1)
 useProxies(process.env)
 
 const parts = composeCommands({ version, user: userName(), onFatal })

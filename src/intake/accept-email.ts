@@ -67,13 +67,12 @@ export async function acceptEmail(
   }
   const answer = await acceptJudged(deps, key.hash, (context) => judgeRequest(request, context), trace)
   if (!('error' in answer)) return answer
-  const advice = request.idempotencyKey === undefined ? repeatingTwice : repeatingOnce
+  const advice = request.idempotencyKey === undefined ? adviceWithoutKey : adviceWithKey
   return { ...answer, rejection: { ...answer.rejection, advice } }
 }
 
-const repeatingOnce = 'Repeat the request with the same Idempotency-Key: then it is sent once.'
-const repeatingTwice =
-  'A repeated request may send it twice, because this one has no Idempotency-Key: give each email one.'
+const adviceWithKey = 'Send the same Idempotency-Key again, so that it is not sent twice.'
+const adviceWithoutKey = 'Without an Idempotency-Key, another request may send it twice: give each email one.'
 
 /**
  * Queues an email for a well-formed key, or says why not. Rejects only for a bug.

@@ -122,7 +122,7 @@ test('doctor names the proxy, and sends its check through it', async (t) => {
   const { out } = await postern(env, ['doctor'])
   assert.match(
     out,
-    /ok +proxy: mail APIs, token servers, .* through HTTPS_PROXY 127\.0\.0\.1:\d+ .*SMTP goes through no proxy/,
+    /ok +proxy: mail APIs, token servers, .* use the proxy HTTPS_PROXY 127\.0\.0\.1:\d+ .*SMTP uses none/,
   )
   assert.ok(tunnels.includes('api.resend.com:443'), tunnels.join())
   assert.doesNotMatch(out, /proxy-secret/)

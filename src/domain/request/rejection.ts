@@ -38,7 +38,7 @@ export const refusals = {
   queue_full: { status: 503, message: 'The delivery queue is full; the email was not queued. Try again.' },
   queue_unavailable: {
     status: 503,
-    message: 'The delivery queue did not answer in time; the email may be sent all the same.',
+    message: 'The delivery queue is unavailable; the email may have been queued all the same.',
   },
 } as const
 

@@ -43,7 +43,7 @@ export async function checkRelays(
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
-  return [{ check: 'relays', ok: captures, detail }]
+  return [{ check: 'relays', ok: captures, detail }, ...ofProxies]
 }
 
 const makeSample = ({ settings }: App, bounceAddress: EmailAddress | null): Sample => ({

@@ -30,7 +30,7 @@ const link = (token: string, page = 'auth') => ({ url: `https://app.acme.test/${
 async function startDuringOutage(t: Parameters<typeof startTestService>[0], settings = testSettings) {
   let isDown = true
   const relay = await startScriptedServer(t, {
-    rcpt: (socket) => socket.write(isDown ? '450 4.3.2 later\r\n' : '250 ok\r\n'),
+    rcpt: (socket) => socket.write(isDown ? '450 4.3.0 not now\r\n' : '250 ok\r\n'),
   })
   const service = await startTestService(t, { relays: [relayTo(relay.port)], settings })
   const recover = async (emails: number) => {

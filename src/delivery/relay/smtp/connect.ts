@@ -5,7 +5,7 @@
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
  * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
  * relay's address asks for it. If the relay's address says so, a relay in a private network gets mail without
- * TLS; its name is looked up for each connection, and must lead to private addresses alone.
+ * TLS; its name is looked up for each connection, and must resolve to private addresses only.
  *
  * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is
  * missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
@@ -114,6 +114,7 @@ async function connectOnce(
 ): Promise<RelayConnection | SmtpFailure> {
   const found = leavesInClear(address) ? await findPrivate(address.host) : address.host
   if (typeof found !== 'string') return found
+  if (signal.aborted) return toFailure(timedOut)
   const connection = newConnection({ ...address, host: found })
   // An error may come at any time, also after the socket was taken over, and without a listener it is thrown.
   connection.on('error', () => {})
@@ -142,7 +143,7 @@ async function connectOnce(
 /** Whether emails leave this machine without TLS. */
 export const leavesInClear = ({ host, tls }: SmtpAddress): boolean => tls === 'none' && !isLoopback(host)
 
-/** An address of a relay that gets mail without TLS: all that its name has must be private. */
+/** Resolves the name of a relay that gets mail without TLS. Every address must be private. */
 async function findPrivate(host: string): Promise<string | SmtpFailure> {
   const failure = (text: string, errorCode: string): SmtpFailure => ({
     stage: 'connect',
