@@ -1,8 +1,17 @@
 /**
  * Whose failure a reply is. Every relay has its own words for a used-up quota, a suspended account or a
- * sender that is not verified, so no list of them is complete. A reply that names neither the recipient nor
- * the relay is `unclear`: another relay may take the email, and one relay is believed only if it takes other
- * mail.
+ * sender that is not verified, so no list of them is complete. In this order:
+ *
+ * 1. A known service refuses our account; connecting or the login fails; EHLO is refused: the relay's.
+ * 2. No reply to the message: this email's alone, since the relay may have taken it.
+ * 3. The recipient is on a list of the relay, or greylisted: the recipient's.
+ * 4. The reply answers MAIL, names the sender, or has a code for senders: unclear.
+ * 5. Words or codes that only a recipient's own mailbox has: the recipient's.
+ * 6. Words about a sender, an account, a limit or a reputation: unclear.
+ * 7. A cause of a missing or full mailbox; or, refused for good and without words of a policy, the
+ *    recipient's address, or its domain with words of a missing domain: the recipient's.
+ * 8. All else is unclear: another relay may take the email, and one relay is believed only if it takes other
+ *    mail.
  */
 
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
@@ -49,8 +58,8 @@ export const isAboutAccount = ({ text }: Reply): boolean => aboutAccount.test(wo
 const aboutPolicy =
   /\bquota|\blimit|\bexceed|\bsuspended|\blocked|\bdisabled|\bpolicy|\bsmtp auth|\blookup|\bconfiguration|\bservice (?:is )?(?:currently |temporarily )?(?:not |un)available|\bstorage/
 
-/** Nobody says this of an account. */
-const surely =
+/** Never said of the account that sends. */
+const namesMissingMailbox =
   /\buser unknown\b|\bunknown user\b|\bno such (?:user|mailbox|person)\b|\bnot a valid recipient|\binvalid recipient|\baccount or domain may not exist|\bvalidrcptto\b|\baccount (?:that )?you tried to reach/
 
 const refusesRecipient =
@@ -62,7 +71,7 @@ const noDomain =
 
 /** By its code, a reply is about the recipient's own mailbox, whatever else it says. */
 const ofMailbox = /^[45]\.2\.[12]$/
-const notOfMailbox = /\bsubmission|\bsending|\bsender\b|\bdaily|\bhourly|\bmonthly|\brelay|\bcustomer|\bpayment/
+const aboutSending = /\bsubmission|\bsending|\bsender\b|\bdaily|\bhourly|\bmonthly|\brelay|\bcustomer|\bpayment/
 
 /** Whom a reply names: the recipient by the address, or by the domain alone, or the sender. */
 export type Named = 'recipient' | 'recipient_domain' | 'sender' | null
@@ -98,8 +107,8 @@ export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Re
   const words = wordsOf(text)
   if (cause === 'relay_suppressed' || isGreylisting(words)) return true
   if (named === 'sender' || /^[45]\.1\.[78]$/.test(enhanced ?? '')) return false
-  if (surely.test(words)) return true
-  if (ofMailbox.test(enhanced ?? '') && !notOfMailbox.test(words)) return true
+  if (namesMissingMailbox.test(words)) return true
+  if (ofMailbox.test(enhanced ?? '') && !aboutSending.test(words)) return true
   if (aboutAccount.test(words)) return false
   if (cause === 'no_mailbox') return true
   if (cause === 'mailbox_full')
@@ -111,7 +120,7 @@ export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Re
   return named === 'recipient_domain' && noDomain.test(words)
 }
 
-/** In small letters, without addresses. Postfix has a table whose name says nothing of relaying. */
+/** In small letters, without addresses. Postfix's "relay recipient table" is not about relaying. */
 const wordsOf = (text: string): string => withoutAddresses(text.toLowerCase()).replace('relay recipient table', '')
 
 /** A receiver wants to see the same email again, after a while. */
