@@ -1,6 +1,6 @@
 /**
  * The daily limit of Gmail, `550 5.4.5`, from a relay whose name is smtp.gmail.com: in a mount namespace, its
- * name leads to loopback. The same words from another name are a receiver's.
+ * name leads to loopback. The same words from another name may be a receiver's.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -47,12 +47,13 @@ async function startLimited(t: Scope) {
 
 const skip = lacking('unshare', 'openssl')
 
-for (const [host, state] of [
-  ['smtp.gmail.com', 'delivered'],
-  ['smtp.acme.dev', 'failed'],
+for (const [host, isKnown] of [
+  ['smtp.gmail.com', true],
+  ['smtp.acme.dev', false],
 ] as const)
-  test(`550 5.4.5 from ${host}, with a second relay: the email is ${state}`, { skip }, async (t) => {
-    const isAccount = state === 'delivered'
+  test(`550 5.4.5 from ${host}: the second relay sends the email, and the first is ${isKnown ? 'down at once' : 'asked again'}`, {
+    skip,
+  }, async (t) => {
     const limited = await startLimited(t)
     const second = await startSmtpServer(t)
     const relays = `${limited.urlOf(host)} smtp://127.0.0.1:${second.port}`
@@ -61,14 +62,12 @@ for (const [host, state] of [
     const server = await spawnServe(t, env, { under: limited.under })
     const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody()), headers)
     assert.equal(answer.status, 202)
-    type Email = { state: string; attempts: number; lastReply: string; trail: { relay: string }[] }
+    type Email = { state: string; attempts: number; trail: { relay: string }[] }
     const email = await eventually(async () => {
       const { out } = await postern(env, ['email', 'show', answer.headers.get('email-id') ?? '', '--json'])
       const found = JSON.parse(out) as Email
-      return found.state === state ? found : null
+      return found.state === 'delivered' ? found : null
     })
-    assert.deepEqual([email.attempts, email.trail.length], [1, 1])
-    assert.equal(second.received.length, isAccount ? 1 : 0)
-    if (isAccount) assert.match(server.output(), /550 5\.4\.5.*the relay is unavailable/)
-    else assert.match(email.lastReply, /^550 5\.4\.5/)
+    assert.deepEqual([email.attempts, email.trail.length, second.received.length], [1, 1, 1])
+    assert.equal(/550 5\.4\.5.*the relay is unavailable/.test(server.output()), isKnown)
   })
