@@ -121,7 +121,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     const outcome = toOutcome(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
-    if (submission.kind === 'failed' && submission.stage !== 'connect')
+    if (submission.kind === 'failed' && (submission.stage === 'sender' || submission.stage === 'recipient'))
       leastWaitMs = Math.min(refusedWaitMs, Math.ceil((deadlineMs - performance.now()) / 2))
   }
   if (refusals.length > 0) return concludeRefusals(deps, attempt, { relays, refusals, isBusy })

@@ -67,7 +67,7 @@ async function startMarked(
   }
   const later = '450 4.2.0 later'
   const relay = await startScriptedServer(t, {
-    rcpt: answer({ failed: '550 5.7.1 no', deferred: later, expired: later }),
+    rcpt: answer({ failed: '550 5.1.1 no', deferred: later, expired: later }),
     dot: answer({ cancelled: '535 5.7.8 not you' }), // a fault of the relay: after three, mail waits
   })
   const { env, bodies } = await attachSdk(t)
