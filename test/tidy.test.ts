@@ -403,7 +403,7 @@ const callers = [
   'src/web/reports/ask-service.ts',
 ]
 
-test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider and the receivers of webhooks', () => {
+test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider, SNS and the receivers of webhooks', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
     if (callers.includes(file)) continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|'node:https'|undici/, file)
