@@ -43,7 +43,11 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: `assertDescribed` checks what has no type
+  /**
+   * The answer of any operation, so it has no one type: tests read fields as a client in JavaScript would, and
+   * `assertDescribed` holds the whole against the OpenAPI document and the operation's schema.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: see above
   readonly body: any
 }
 
