@@ -7,7 +7,7 @@
  * Several hosts form one cluster, whose writable server is used. TLS with a verified certificate is
  * the default for every host except loopback and socket folders.
  */
-import { isLoopback } from '../domain/client-network.ts'
+import { bareHost, isLoopback } from '../domain/client-network.ts'
 import type { DatabaseAddress, DatabaseHost, PostgresAddress } from '../store/database-address.ts'
 import { decodePercent, urlEscapes } from './reader.ts'
 
@@ -53,7 +53,7 @@ function parseHosts(authority: string): DatabaseHost[] | null {
   const hosts = authority.split(',').map((entry) => {
     if (entry.startsWith('/')) return { host: entry, port: 5432 }
     const match = /^(\[[0-9a-f:]+\]|[^:\s[\]@]+)(?::(\d{1,5}))?$/i.exec(entry)
-    return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port: Number(match?.[2] ?? 5432) }
+    return { host: bareHost(match?.[1] ?? ''), port: Number(match?.[2] ?? 5432) }
   })
   return hosts.every(({ host, port }) => host !== '' && port > 0 && port < 65_536) ? hosts : null
 }

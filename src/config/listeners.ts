@@ -1,7 +1,7 @@
 /** Where Postern listens, and how hosted links reach it. */
 
 import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
-import { isLoopback } from '../domain/client-network.ts'
+import { bareHost, isLoopback } from '../domain/client-network.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import type { Reader } from './reader.ts'
 import { defaultOf, type SettingName } from './settings.ts'
@@ -70,7 +70,7 @@ export function readAddress({ fault, text }: Reader, name: SettingName, given = 
     fault(
       `${name} must look like 127.0.0.1:4020 or [::1]:4020; for all addresses write 0.0.0.0 or [::] before the port`,
     )
-  return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port }
+  return { host: bareHost(match?.[1] ?? ''), port }
 }
 
 export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`

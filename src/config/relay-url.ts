@@ -7,7 +7,7 @@ import { isIP } from 'node:net'
 import type { ApiAddress, RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
 import { isInternal } from '../dns/private-address.ts'
-import { isLoopback } from '../domain/client-network.ts'
+import { bareHost, isLoopback } from '../domain/client-network.ts'
 import type { ApiService, Bounds, ServiceUrl } from '../services/service.ts'
 import {
   type ApiMailService,
@@ -129,7 +129,7 @@ function readRate(text: string | null, fault: RelayUrl['fault']): number | null 
 function readSmtp(given: RelayUrl): Read {
   const { url } = given
   const tls = readTls(given)
-  const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const host = bareHost(url.hostname).toLowerCase()
   const service = readService(given, host)
   const address: SmtpAddress = {
     protocol: 'smtp',
@@ -175,7 +175,7 @@ function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
   const tls = option('tls') ?? (local ? 'none' : 'starttls')
   if (tls !== 'starttls' && tls !== 'none') fault('tls is starttls or none')
   if (tls === 'none' && !local) {
-    const address = url.hostname.replace(/^\[|\]$/g, '')
+    const address = bareHost(url.hostname)
     if (isIP(address) !== 0 && !isInternal(address))
       fault('mail to another machine needs TLS, except in a private network: leave out tls=none')
     // Whoever can read it in the network could send as this account.

@@ -124,7 +124,8 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     if (submission.kind === 'failed' && (submission.stage === 'sender' || submission.stage === 'recipient'))
       leastWaitMs = Math.min(refusedWaitMs, Math.ceil((deadlineMs - performance.now()) / 2))
   }
-  if (refusals.length > 0) return concludeRefusals(deps, attempt, { relays, refusals, isBusy })
+  const [first, ...others] = refusals
+  if (first !== undefined) return concludeRefusals(deps, attempt, { relays, refusals: [first, ...others], isBusy })
   const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
   const waitMs = Math.max(unavailableWaitMs, leastWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
@@ -214,12 +215,12 @@ const exhausted = (relay: string | null, reply: Reply): DeliveryOutcome => ({
   reply,
 })
 
-/** A relay refused the email, in words that blame neither the recipient nor the relay. */
+/** An unclear refusal (`FailureClass`). */
 type Refusal = Extract<Submission, { readonly kind: 'failed' }> & { readonly relay: string }
 
 type Refused = {
   readonly relays: readonly Relay[]
-  readonly refusals: readonly Refusal[]
+  readonly refusals: readonly [Refusal, ...Refusal[]]
   /** Whether an available relay had no room for the email. */
   readonly isBusy: boolean
 }
@@ -231,7 +232,7 @@ type Refused = {
  */
 function concludeRefusals(deps: DeliverDeps, attempt: Attempt, { relays, refusals, isBusy }: Refused): DeliveryOutcome {
   const temporary = refusals.find(({ failureClass }) => !failureClass.permanent)
-  const [{ relay, reply, failureClass }] = [temporary ?? refusals[0]] as [Refusal]
+  const { relay, reply, failureClass } = temporary ?? refusals[0]
   const isByAll = temporary === undefined && refusals.length === relays.length
   const isOfEmail = refusals.length > 1 && refusals.some((refusal) => !isAboutAccount(refusal.reply))
   if (isByAll && (isOfEmail || refusals.some(({ takesOthers }) => takesOthers)))

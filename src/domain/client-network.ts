@@ -93,5 +93,8 @@ function readAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   return ipaddr.process(new URL(url).hostname.slice(1, -1))
 }
 
+/** The host of a URL, without the brackets of IPv6. */
+export const bareHost = (host: string): string => host.replace(/^\[|\]$/g, '')
+
 /** Whether a host of a URL, or an address, is this machine. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)

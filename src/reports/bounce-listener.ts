@@ -13,7 +13,7 @@ import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { Turns } from '../domain/turns.ts'
 import { StoreUnavailable } from '../store/store.ts'
-import { readReferences, readReport } from './read-report.ts'
+import { openMail } from './read-report.ts'
 import { matchReport, noMatch, type ReportDeps, recordReport } from './record-report.ts'
 import { ReportRates } from './report-rates.ts'
 
@@ -197,8 +197,8 @@ export class BounceListener {
     await this.#turns.next(bytes.length)
     try {
       // Mail that names no email here is not read further: anybody may send it to the bounce address.
-      const isKnown = this.#namesEmail(await readReferences(delivered, to))
-      const match = isKnown ? await matchReport(this.#deps.store, await readReport(delivered, to)) : noMatch
+      const { references, read } = await openMail(delivered, to)
+      const match = this.#namesEmail(references) ? await matchReport(this.#deps.store, await read()) : noMatch
       const { kind } = await recordReport(this.#deps, match, 'mail')
       if (kind === 'waiting') throw notNow
     } catch (error) {

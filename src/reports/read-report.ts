@@ -25,34 +25,38 @@ export type Report = {
 
 const rowsMax = 50
 
-/**
- * The references in a mail. Nearly always they stand in it as they are, so it is decoded only if it has an
- * encoding.
- *
- * @param envelopeRecipient the address that the report was sent to, if the caller knows it
- */
-export async function readReferences(bytes: Buffer, envelopeRecipient: string | null): Promise<Reference[]> {
-  const raw = readRaw(bytes)
+/** A mail to a bounce address, decoded at most once. */
+export type OpenedMail = {
+  /** Nearly always they stand in the mail as it is, so it is decoded for them only if it has an encoding. */
+  readonly references: readonly Reference[]
+  readonly read: () => Promise<Report>
+}
+
+/** @param envelopeRecipient the address that the report was sent to, if the caller knows it */
+export async function openMail(bytes: Buffer, envelopeRecipient: string | null): Promise<OpenedMail> {
+  const raw = bytes.subarray(0, reportMax).toString()
   // Quoted-printable breaks lines so, and not every mail says that it is.
   const unbroken = raw.replaceAll('=\r\n', '').replaceAll('=\n', '')
   const lower = unbroken.toLowerCase()
   const isEncoded = lower.includes('base64') || lower.includes('quoted-printable')
-  const decoded = isEncoded ? await decodeMail(bytes) : null
-  return findReferences([envelopeRecipient, unbroken, decoded?.whole].join('\n'))
+  const decoded = isEncoded ? await decodeMail(bytes) : undefined
+  const references = findReferences([envelopeRecipient, unbroken, decoded?.whole].join('\n'))
+  const read = async () => ({
+    references,
+    ...chooseReading(raw, decoded === undefined ? await decodeMail(bytes) : decoded),
+  })
+  return { references, read }
 }
 
-const readRaw = (bytes: Buffer): string => bytes.subarray(0, reportMax).toString()
+export const readReport = async (bytes: Buffer, envelopeRecipient: string | null): Promise<Report> =>
+  (await openMail(bytes, envelopeRecipient)).read()
 
-/** @param envelopeRecipient as above */
-export async function readReport(bytes: Buffer, envelopeRecipient: string | null): Promise<Report> {
-  const [raw, decoded] = [readRaw(bytes), await decodeMail(bytes)]
-  // Fields of broken parts, or far behind, are found in the mail as it came.
-  const asItCame = { prose: raw, whole: raw }
-  const readings = [decoded, asItCame].filter((mail) => mail !== null).map(readText)
-  const found = readings.filter(({ kind }) => kind !== 'other')
+/** Fields of broken parts, or far behind, are found in the mail as it came. */
+function chooseReading(raw: string, decoded: DecodedMail | null): Reading {
+  const asItCame = readText({ prose: raw, whole: raw })
+  const found = [...(decoded === null ? [] : [readText(decoded)]), asItCame].filter(({ kind }) => kind !== 'other')
   const hasReply = ({ rows }: Reading) => rows.some(({ reply }) => reply.text !== '')
-  const best = found.find(({ form }) => form === 'fields') ?? found.find(hasReply) ?? found[0] ?? readings[0]
-  return { references: await readReferences(bytes, envelopeRecipient), ...(best as Reading) }
+  return found.find(({ form }) => form === 'fields') ?? found.find(hasReply) ?? found[0] ?? asItCame
 }
 
 type Reading = Omit<Report, 'references'>

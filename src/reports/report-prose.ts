@@ -2,7 +2,7 @@
  * Reports written for people, as qmail and old Exim send them. Sender, subject and words distinguish them
  * from mail of people and from vacation replies. No such report proves anything about a mailbox.
  */
-import { causeOfWords } from '../domain/delivery/failure-cause.ts'
+import { causeOfWords, either } from '../domain/delivery/failure-cause.ts'
 import { listAddresses } from '../domain/redaction/redact.ts'
 import { type Fields, readLines } from './report-lines.ts'
 import { judgeReply, type Row, readSaid } from './report-rows.ts'
@@ -15,15 +15,11 @@ const paragraphMax = 2
 const mailSystem =
   /mailer-?daemon|post_?master|mail (?:deliver|system|administrator)|(?:delivery|bounce) (?:sub)?system|returned mail/
 /** Subjects of reports, and no others. */
-const undelivered = new RegExp(
-  [
-    /undeliver|non[- ]?deliver|not (?:be )?(?:delivered|sent)|could ?n[o']t (?:be )?(?:deliver|send)|cannot send|returned (?:mail|to sender|e-?mail)/,
-    /return(?:ed|ing) message|deliver\w* (?:has )?(?:fail|status|problem|error|report|delay|notif)|fail\w* (?:deliver|notic|notif)|mail (?:system )?(?:error|fail)/,
-    /bounce|message (?:status|delayed|blocked)|unzustellbar|nicht (?:zugestellt|zustellbar)|non remis|non distribu|mancata consegna|no (?:se )?(?:ha )?(?:podido|pudo) entreg|no entregad/,
-    /n[aã]o (?:foi )?entreg|onbestelbaar|nie(?:do|\s)r[eę]cz|не (?:может быть )?доставлен|недоставлен|エラー|配信(?:不能|できません)|送信でき|届け|退信|无法投递|無法投遞|반송|전송 ?실패/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
+const undelivered = either(
+  /undeliver|non[- ]?deliver|not (?:be )?(?:delivered|sent)|could ?n[o']t (?:be )?(?:deliver|send)|cannot send|returned (?:mail|to sender|e-?mail)/,
+  /return(?:ed|ing) message|deliver\w* (?:has )?(?:fail|status|problem|error|report|delay|notif)|fail\w* (?:deliver|notic|notif)|mail (?:system )?(?:error|fail)/,
+  /bounce|message (?:status|delayed|blocked)|unzustellbar|nicht (?:zugestellt|zustellbar)|non remis|non distribu|mancata consegna|no (?:se )?(?:ha )?(?:podido|pudo) entreg|no entregad/,
+  /n[aã]o (?:foi )?entreg|onbestelbaar|nie(?:do|\s)r[eę]cz|не (?:может быть )?доставлен|недоставлен|エラー|配信(?:不能|できません)|送信でき|届け|退信|无法投递|無法投遞|반송|전송 ?실패/,
 )
 const failure =
   /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|no such|exceed|is full|expired|disabled|でき(?:ません|ない)|存在し|一杯|いっぱい/

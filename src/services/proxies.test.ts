@@ -1,27 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeProxies, findProxyFaults, proxyFor, readProxies } from './proxies.ts'
+import { describeProxies, findProxyFaults, isProxied, readProxies } from './proxies.ts'
 
-const through = (url: string, env: Record<string, string>) => proxyFor(new URL(url), readProxies(env))
+const through = (url: string, env: Record<string, string>) => isProxied(new URL(url), readProxies(env))
 const proxy = 'http://proxy.test:3128'
 
 test('https and http have proxies of their own, in large or small letters, with or without a scheme', () => {
   for (const name of ['HTTPS_PROXY', 'https_proxy'])
-    for (const value of [proxy, 'proxy.test:3128', `${proxy}/`, 'http://user:secret@proxy.test:3128'])
-      assert.equal(through('https://api.test/x', { [name]: value }), proxy, `${name} ${value}`)
-  assert.equal(through('http://api.test', { HTTPS_PROXY: proxy }), null)
-  assert.equal(through('http://api.test', { http_proxy: proxy }), proxy)
-  assert.equal(
-    through('https://api.test', { https_proxy: 'http://small.test:1', HTTPS_PROXY: proxy }),
-    'http://small.test:1',
-  )
+    for (const value of [proxy, 'proxy.test:3128', `${proxy}/`])
+      assert.equal(readProxies({ [name]: value })?.HTTPS_PROXY, `${proxy}/`, `${name} ${value}`)
+  assert.equal(readProxies({ https_proxy: 'http://small.test', HTTPS_PROXY: proxy })?.HTTPS_PROXY, 'http://small.test/')
   assert.equal(readProxies({}), null)
   assert.equal(readProxies({ HTTPS_PROXY: ' ' }), null)
+  assert.equal(through('https://api.test/x', { HTTPS_PROXY: proxy }), true)
+  assert.equal(through('http://api.test', { HTTPS_PROXY: proxy }), false)
+  assert.equal(through('http://api.test', { http_proxy: proxy }), true)
 })
 
 test('NO_PROXY has names, domains, ports and addresses; loopback is always exempt', () => {
   const exempt = (host: string, noProxy: string) =>
-    through(`https://${host}/`, { HTTPS_PROXY: proxy, no_proxy: noProxy }) === null
+    !through(`https://${host}/`, { HTTPS_PROXY: proxy, no_proxy: noProxy })
   for (const [host, noProxy] of [
     ['api.test', 'api.test'],
     ['API.test', 'other.test, Api.Test'],
@@ -29,7 +27,6 @@ test('NO_PROXY has names, domains, ports and addresses; loopback is always exemp
     ['a.api.test', '*.api.test'],
     ['api.test:8443', 'api.test:8443'],
     ['api.test', 'api.test:443'],
-    ['10.0.0.7', '10.0.0.1-10.0.0.9'],
     ['anything.test', '*'],
     ['localhost:4023', ''],
     ['127.0.0.1', 'api.test'],
@@ -42,8 +39,6 @@ test('NO_PROXY has names, domains, ports and addresses; loopback is always exemp
     ['api.test', '.api.test'],
     ['api.test.evil.test', 'api.test'],
     ['api.test', 'api.test:8443'],
-    ['10.0.0.10', '10.0.0.1-10.0.0.9'],
-    ['10.0.0.5', '10.0.0.9-10.0.0.1'],
   ] as const)
     assert.ok(!exempt(host, noProxy), `${host} by ${noProxy}`)
 })

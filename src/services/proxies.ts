@@ -3,7 +3,7 @@
  * for Node's own agents. Loopback is never asked through one, nor is a relay by SMTP.
  */
 import http from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { bareHost } from '../domain/client-network.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -56,39 +56,19 @@ export function useProxies(env: Environment): void {
 /** The option of an agent of this process; nothing without a proxy. */
 export const ownProxies = (): { readonly proxyEnv?: Proxies } => (own === null ? {} : { proxyEnv: own })
 
-/** The proxy for a URL, without user and password; null if it is asked directly. */
-export function proxyFor(url: URL, proxies: Proxies | null = own): string | null {
-  const proxy = url.protocol === 'https:' ? proxies?.HTTPS_PROXY : proxies?.HTTP_PROXY
-  if (proxies === null || proxy === undefined || isExempt(url, proxies.NO_PROXY)) return null
-  const { host, protocol } = new URL(proxy)
-  return `${protocol}//${host}`
-}
-
 const usualPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
 
-/** As Node reads NO_PROXY: `*`, names, names with a port, `.domain`, `*.domain`, and ranges of addresses. */
-function isExempt({ hostname, port, protocol }: URL, noProxy: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  const usedPort = port === '' ? usualPorts[protocol] : port
-  return noProxy
-    .toLowerCase()
+/**
+ * Whether Node's agents send a request for this URL through a proxy: with `*`, names, names with a port,
+ * `.domain` and `*.domain` in NO_PROXY. Node also knows ranges of addresses there, which no name is in.
+ */
+export function isProxied({ hostname, port, protocol }: URL, proxies: Proxies | null = own): boolean {
+  if (proxies === null || (protocol === 'https:' ? proxies.HTTPS_PROXY : proxies.HTTP_PROXY) === undefined) return false
+  const host = bareHost(hostname).toLowerCase()
+  const exempt = ['*', host, `${host}:${port === '' ? usualPorts[protocol] : port}`]
+  return !proxies.NO_PROXY.toLowerCase()
     .split(/[\s,]+/)
-    .some((entry) => {
-      if (entry === '*' || entry === host || entry === `${host}:${usedPort}`) return true
-      if (entry.startsWith('.') || entry.startsWith('*.')) return host.endsWith(entry.replace(/^\*/, ''))
-      const [from = '', to = ''] = entry.split('-')
-      return isIP(from) === 4 && isIP(to) === 4 && isIP(host) === 4 && isBetween(host, from, to)
-    })
-}
-
-function isBetween(host: string, from: string, to: string): boolean {
-  try {
-    const list = new BlockList()
-    list.addRange(from, to)
-    return list.check(host)
-  } catch {
-    return false // the range ends before it begins
-  }
+    .some((entry) => exempt.includes(entry) || (/^\*?\./.test(entry) && host.endsWith(entry.replace(/^\*/, ''))))
 }
 
 /** As `doctor` shows them; null without a proxy. */

@@ -19,9 +19,9 @@
  * `services.ts` lists all of them. Every other list is derived from there, and no other file names one.
  */
 
-import type { AccountRefusal } from '../domain/delivery/blame.ts'
 import type { Reference } from '../domain/delivery/reference.ts'
 import type { RelayTraits } from '../domain/delivery/relay-traits.ts'
+import type { AccountRefusal } from '../domain/delivery/smtp-reply.ts'
 import type { JsonFields } from '../services/json-fields.ts'
 import type { Ask, BodyProof, Proof } from './event-proof.ts'
 import type { MailApi } from './mail-api.ts'

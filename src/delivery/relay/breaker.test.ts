@@ -117,15 +117,6 @@ test('three refusals in a row make a relay the last one, if it has taken nothing
   assert.equal(breaker.refuses, false, 'they count from the start again')
 })
 
-test('one email at a time goes first to a relay that refuses all', () => {
-  const { breaker, clock } = newBreaker()
-  for (let n = 0; n < 3; n++) breaker.refused({ works: true })
-  clock.ms = 5000
-  assert.equal(breaker.isLast(), false)
-  breaker.begin()
-  assert.equal(breaker.isLast(), true, 'the next one goes elsewhere')
-})
-
 test('a relay that ends the connection of its probe stays closed to others', () => {
   const { breaker, clock } = newBreaker()
   breaker.failed({ lasting: true, answered: true })

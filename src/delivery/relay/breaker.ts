@@ -1,12 +1,13 @@
 /**
  * A circuit breaker for one relay, so that a relay which is down is not asked by every email. It
  * opens after three failures of the relay in a row; and after one that lasts (refused credentials, a bad
- * certificate) or has no answer, if the relay has taken nothing for ten seconds: two more could be long in
- * coming. While it is open nothing passes for 1 s, doubling to 10 s,
+ * certificate) or has no answer, if the relay has taken nothing for ten seconds: the next two may take
+ * minutes. While it is open nothing passes for 1 s, doubling to 10 s,
  * ±20 %; then one probe passes, and its result closes the breaker or opens it again.
  *
- * A relay that refuses email after email, in words that blame neither, `refuses`: it gets its turn after the
- * other relays, but nothing is held back. A tenant whose sender or recipients it refuses delays nobody else.
+ * A relay `refuses` after three unclear refusals (`FailureClass`) since it last accepted an email, and ten
+ * seconds without a sign that it works: the others come first, but nothing is held back. A tenant whose sender
+ * or recipients it refuses delays nobody else.
  *
  * The breaker also holds the number of connections: halved when the relay asks to slow down, and raised again
  * one by one.
@@ -18,7 +19,7 @@ const pauseMinMs = 1_000
 const pauseMaxMs = 10_000
 const quietMs = 10_000
 const successesToGrow = 20
-/** A relay that refuses gets an email before the others again after so long. */
+/** A relay that refuses is asked before the others again after so long, until it refuses once more. */
 const refusedPauseMs = 5_000
 
 type RelayFailure = {
@@ -35,7 +36,7 @@ export class Breaker {
   #failures = 0
   #successes = 0
   #workedAtMs = Number.NEGATIVE_INFINITY
-  /** In a row. */
+  /** Since it last accepted an email. */
   #refusals = 0
   #firstAgainAtMs = 0
   #refuses = false
@@ -55,7 +56,6 @@ export class Breaker {
     return this.#pauseMs > 0
   }
 
-  /** It has refused three emails in a row, and has taken nothing for ten seconds. */
   get refuses(): boolean {
     return this.#refuses
   }
@@ -63,11 +63,6 @@ export class Breaker {
   /** Whether the other relays come first. */
   isLast(): boolean {
     return this.#refuses && this.#now() < this.#firstAgainAtMs
-  }
-
-  /** One email goes first to a relay that refuses all; the next ones wait for its result. */
-  begin(): void {
-    if (this.#refuses && !this.isLast()) this.#firstAgainAtMs = this.#now() + refusedPauseMs
   }
 
   /** How many submissions may be in progress: none while open, one for the probe. */
@@ -96,10 +91,7 @@ export class Breaker {
     this.#close()
   }
 
-  /**
-   * The relay refused an email in words that blame neither the recipient nor the relay. `works`: it takes
-   * commands, and does not end the connection.
-   */
+  /** An unclear refusal. `works`: the relay takes commands, and does not end the connection. */
   refused({ works }: { readonly works: boolean }): void {
     if (works) this.#close()
     this.#refusals += 1
@@ -141,10 +133,6 @@ export class Breaker {
   /** The relay asks for fewer connections. */
   slowDown(): void {
     this.limitTo(Math.floor(this.#connections / 2))
-  }
-
-  get hasOneConnection(): boolean {
-    return this.#connections === 1
   }
 
   /** The relay accepts no more than this many connections now. */

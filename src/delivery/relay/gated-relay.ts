@@ -70,7 +70,6 @@ export class GatedRelay implements Relay {
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#inProgress += 1
-    this.#breaker.begin()
     try {
       const submission = await this.#send(message, clearance)
       this.#note(submission)
@@ -143,7 +142,7 @@ export class GatedRelay implements Relay {
 
   /** With one connection left, only fewer emails a second can help. */
   #slowDown(by: NonNullable<FailureClass['slowDown']>): void {
-    if (by === 'connections' && !this.#breaker.hasOneConnection) this.#breaker.slowDown()
+    if (by === 'connections' && this.#breaker.capacity() > 1) this.#breaker.slowDown()
     else this.#nextSendMs = Math.max(this.#nextSendMs, this.#pace.refused(performance.now()) ?? 0)
   }
 

@@ -18,8 +18,9 @@ const guessedRate = 5
 const share = 0.95
 
 export class Pace {
-  /** When emails were accepted in the last second, in milliseconds. */
-  readonly #accepted: number[] = []
+  /** When the newest emails were accepted, in milliseconds: a ring. */
+  readonly #accepted = new Float64Array(unboundedRate).fill(Number.NEGATIVE_INFINITY)
+  #next = 0
   #inRow = 0
   /** Emails a second when the relay last refused some. */
   #refusedRate: number | null = null
@@ -28,8 +29,8 @@ export class Pace {
 
   accepted(nowMs: number): void {
     this.#inRow = 0
-    this.#forget(nowMs)
-    this.#accepted.push(nowMs)
+    this.#accepted[this.#next] = nowMs
+    this.#next = (this.#next + 1) % unboundedRate
   }
 
   /**
@@ -39,10 +40,10 @@ export class Pace {
   refused(nowMs: number): number | null {
     this.#inRow += 1
     if (this.#inRow < inRowMin) return null
-    this.#forget(nowMs)
-    const nextMs = (this.#accepted[0] ?? nowMs) + windowMs
+    const lately = this.#accepted.filter((at) => nowMs - at < windowMs)
+    const nextMs = Math.min(nowMs, ...lately) + windowMs
     if (nowMs - this.#refusedAtMs < windowMs) return nextMs
-    const taken = this.#accepted.length
+    const taken = lately.length
     const rate = this.rate(nowMs)
     this.#recovery = taken >= measureMin ? measured : guessed
     this.#refusedRate = taken >= measureMin ? taken * share : Math.max(rate === null ? guessedRate : rate / 2, taken, 1)
@@ -58,10 +59,5 @@ export class Pace {
     const rate = this.#refusedRate * growth ** (growsForMs / 1000)
     if (rate >= unboundedRate) this.#refusedRate = null
     return this.#refusedRate === null ? null : rate
-  }
-
-  #forget(nowMs: number): void {
-    const kept = this.#accepted.findIndex((at) => nowMs - at < windowMs)
-    this.#accepted.splice(0, kept === -1 ? this.#accepted.length : kept)
   }
 }

@@ -10,7 +10,8 @@ import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
 import { isPrivateAddress } from '../../dns/private-address.ts'
-import { ownProxies, proxyFor } from '../../services/proxies.ts'
+import { bareHost } from '../../domain/client-network.ts'
+import { isProxied, ownProxies } from '../../services/proxies.ts'
 
 export type Posting = {
   readonly url: URL
@@ -38,7 +39,7 @@ const informationMax = 10
 /** Never rejects. */
 export async function postWebhook({ url, headers, body }: Posting, options: Options): Promise<WebhookAnswer> {
   const { allowsPrivate, ca, dnsServers, stopped, timeoutMs = usualTimeoutMs } = options
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = bareHost(url.hostname)
   if (url.protocol !== 'https:' && !allowsPrivate) return fail('needs https')
   if (!allowsPrivate && isIP(host) !== 0 && isPrivateAddress(host)) return fail(privateNetwork)
   const timeout = AbortSignal.timeout(timeoutMs)
@@ -78,12 +79,13 @@ type Route = { readonly headers?: Record<string, string>; readonly options: http
  * up and checked here; name and certificate stay those of the receiver.
  */
 async function findRoute(url: URL, { allowsPrivate, ca, dnsServers }: Options): Promise<Route | WebhookAnswer> {
-  if (proxyFor(url) === null) return { options: { agent: false } }
-  // The exemptions were judged by the name.
-  const proxyEnv = { ...ownProxies().proxyEnv, NO_PROXY: '' }
+  if (!isProxied(url)) return { options: { agent: false } }
   const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }
-  const agent = url.protocol === 'http:' ? new http.Agent({ proxyEnv }) : new https.Agent({ proxyEnv, ...tls })
-  if (allowsPrivate || isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return { options: { agent } }
+  const newAgent = (proxies: object) =>
+    url.protocol === 'http:' ? new http.Agent(proxies) : new https.Agent({ ...proxies, ...tls })
+  if (allowsPrivate || isIP(bareHost(url.hostname)) !== 0) return { options: { agent: newAgent(ownProxies()) } }
+  // The exemptions were judged by the name.
+  const agent = newAgent({ proxyEnv: { ...ownProxies().proxyEnv, NO_PROXY: '' } })
   const lookUp = promisify(newPublicLookup(dnsServers) as (host: string, options: object, done: Done) => void)
   try {
     const address = await lookUp(url.hostname, {})

@@ -8,7 +8,7 @@ import { parseReply } from './smtp-reply.ts'
 
 const namedIn = (text: string) => findNamed(text, 'ada@example.com' as EmailAddress, ['auth@acme.test' as EmailAddress])
 const scopeOf = (text: string, stage: Parameters<typeof blame>[0]['stage'] = 'handed-over') =>
-  blame({ stage, reply: parseReply(text), named: namedIn(text) }, null).scope
+  blame({ stage, reply: parseReply(text), named: namedIn(text), isRefused: text.startsWith('5') })
 
 for (const text of accountReplies)
   test(`not the recipient’s: ${text}`, () => assert.notEqual(scopeOf(text, 'recipient'), 'message'))

@@ -2,7 +2,7 @@
  * Whose failure a reply is. Every relay has its own words for a used-up quota, a suspended account or a
  * sender that is not verified, so no list of them is complete. In this order:
  *
- * 1. A known service refuses our account; connecting or the login fails; EHLO is refused: the relay's.
+ * 1. Connecting or the login fails, or EHLO is refused: the relay's.
  * 2. No reply to the message: this email's alone, since the relay may have taken it.
  * 3. The recipient is on a list of the relay, or greylisted: the recipient's.
  * 4. The reply answers MAIL, names the sender, or has a code for senders: unclear.
@@ -15,20 +15,11 @@
  */
 
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
-import { causeOf, withoutAddresses } from './failure-cause.ts'
+import { causeOf, either, missingMailbox, withoutAddresses } from './failure-cause.ts'
 import type { FailureClass, Reply, Stage } from './reply.ts'
 
 // The relay refuses our credentials, or our right to use it.
 const refusesClient = new Set([530, 534, 535, 538])
-
-/**
- * How a relay refuses our account and not the email, so that another relay can send it: by these codes or
- * words. Only a known service is believed, since any relay repeats the words of receivers.
- */
-export type AccountRefusal = { readonly codes: readonly string[]; readonly words: readonly string[] }
-
-const matches = ({ codes, words }: AccountRefusal, { code, enhanced, text }: Reply): boolean =>
-  code !== null && (codes.includes(enhanced ?? '') || words.some((each) => text.includes(each)))
 
 /** By these words a relay repeats the reply of a receiver, or of a check of SPF. */
 const quotes = /\bsaid\b|in reply to|\bcall(?:back|out|ed)\b|\bverif|\bresponse\b|\bSPF\b/i
@@ -38,17 +29,13 @@ export const namesGreeting = (text: string): boolean =>
   /(?<![\w.@-])(?:EHLO|HELO)(?![.-]\w|[\w=])/i.test(text) && !quotes.test(text)
 
 /** Words about the sender, the account or its limits. They may stand beside the recipient's address. */
-const aboutAccount = new RegExp(
-  [
-    /\bsend(?:er|ers|ing)\b|\bsend limit|\bsubmission|\brelay|\brcpthosts\b|\boutgoing|\boutbound|\boutmail|\bmail ?from\b|\bfrom:? (?:address|header|domain)/,
-    /\bdaily|\bhourly|\bmonthly|\bper (?:second|minute|hour|day|month)\b|\bthis (?:hour|day|month)\b|\bthrottl|\brate\b|\btoo (?:many|much|fast)\b/,
-    /\byour (?:ip|account|domain|plan|subscription|organi[sz]ation|credentials?|access|server|host|mailbox|e-?mail account)\b/,
-    /\bauthenticat|\bauthori[sz]|\bpermi(?:t|ssion)|\bnot verified\b|\bunverified (?:sender|domain|account)|\bsandbox|\btrial\b|\bcredits?\b|\bbilling|\bpayment/,
-    /\bspam\b|\bspf\b|\bdkim\b|\bdmarc\b|\breputation|\bblock ?list|\bblack ?list|\bblocked\b|\bip address/,
-    /\bconfiguration set|\btemplate|\bcampaign|\bapi\b|\bsmtp user|\bfor customer\b/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
+const aboutAccount = either(
+  /\bsend(?:er|ers|ing)\b|\bsend limit|\bsubmission|\brelay|\brcpthosts\b|\boutgoing|\boutbound|\boutmail|\bmail ?from\b|\bfrom:? (?:address|header|domain)/,
+  /\bdaily|\bhourly|\bmonthly|\bper (?:second|minute|hour|day|month)\b|\bthis (?:hour|day|month)\b|\bthrottl|\brate\b|\btoo (?:many|much|fast)\b/,
+  /\byour (?:ip|account|domain|plan|subscription|organi[sz]ation|credentials?|access|server|host|mailbox|e-?mail account)\b/,
+  /\bauthenticat|\bauthori[sz]|\bpermi(?:t|ssion)|\bnot verified\b|\bunverified (?:sender|domain|account)|\bsandbox|\btrial\b|\bcredits?\b|\bbilling|\bpayment/,
+  /\bspam\b|\bspf\b|\bdkim\b|\bdmarc\b|\breputation|\bblock ?list|\bblack ?list|\bblocked\b|\bip address/,
+  /\bconfiguration set|\btemplate|\bcampaign|\bapi\b|\bsmtp user|\bfor customer\b/,
 )
 
 /** Whether a reply speaks of our account, of a sender or of a limit. */
@@ -57,10 +44,6 @@ export const isAboutAccount = ({ text }: Reply): boolean => aboutAccount.test(wo
 /** Policies and troubles of a relay at RCPT, where Postfix repeats the recipient's address. */
 const aboutPolicy =
   /\bquota|\blimit|\bexceed|\bsuspended|\blocked|\bdisabled|\bpolicy|\bsmtp auth|\blookup|\bconfiguration|\bservice (?:is )?(?:currently |temporarily )?(?:not |un)available|\bstorage/
-
-/** Never said of the account that sends. */
-const namesMissingMailbox =
-  /\buser unknown\b|\bunknown user\b|\bno such (?:user|mailbox|person)\b|\bnot a valid recipient|\binvalid recipient|\baccount or domain may not exist|\bvalidrcptto\b|\baccount (?:that )?you tried to reach/
 
 const refusesRecipient =
   /\brecipient(?: address)? (?:rejected|refused|denied)|\brecipients? (?:is not|isn['’]t|are not|aren['’]t) valid\b|\binvalid [`'"]?to\b|\baddress rejected|\bunroute?able\b|\bno valid recipients|\bnull ?mx\b/
@@ -91,15 +74,15 @@ type Replied = {
   readonly stage: Stage
   readonly reply: Reply
   readonly named?: Named
-  /** Whether it is a refusal for good; by the code of SMTP unless given. */
-  readonly isPermanent?: boolean
+  /** Whether the email is refused for good. */
+  readonly isRefused: boolean
 }
 
 /** Qmail writes its code at the end: `(#5.1.1)`. */
 const codeAtEnd = /\(#([45]\.\d\.\d{1,3})\)/
 
 /** Whether a reply is about the recipient, so that no other relay could deliver the email. */
-export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Replied): boolean {
+export function isAboutRecipient({ stage, reply, named = null, isRefused }: Replied): boolean {
   const { code, text } = reply
   if (code === null || stage === 'connect' || stage === 'sender') return false
   const enhanced = reply.enhanced ?? codeAtEnd.exec(text)?.[1] ?? null
@@ -107,7 +90,7 @@ export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Re
   const words = wordsOf(text)
   if (cause === 'relay_suppressed' || isGreylisting(words)) return true
   if (named === 'sender' || /^[45]\.1\.[78]$/.test(enhanced ?? '')) return false
-  if (namesMissingMailbox.test(words)) return true
+  if (missingMailbox.test(words)) return true
   if (ofMailbox.test(enhanced ?? '') && !aboutSending.test(words)) return true
   if (aboutAccount.test(words)) return false
   if (cause === 'no_mailbox') return true
@@ -115,7 +98,7 @@ export function isAboutRecipient({ stage, reply, named = null, isPermanent }: Re
     return (
       code === 552 || /^[45]\.2\.2$/.test(enhanced ?? '') || /mailbox|inbox|storage|recipient|user|full/.test(words)
     )
-  if (!(isPermanent ?? code >= 500) || aboutPolicy.test(words)) return false
+  if (!isRefused || aboutPolicy.test(words)) return false
   if (named === 'recipient' || refusesRecipient.test(words)) return true
   return named === 'recipient_domain' && noDomain.test(words)
 }
@@ -127,21 +110,16 @@ const wordsOf = (text: string): string => withoutAddresses(text.toLowerCase()).r
 const isGreylisting = (words: string): boolean =>
   /\bgr[ae]y[- ]?list|\bfirst contact|\bfirst[- ]time|\btriplet|\btry again in \d/.test(words)
 
-/** @param refusal how the relay refuses our account; null if it is no known service */
-export function blame(
-  replied: Replied,
-  refusal: AccountRefusal | null,
-): { readonly scope: FailureClass['scope'] /** As an account refusal. */; readonly isKnown: boolean } {
+/** Account refusals of known services aside. */
+export function blame(replied: Replied): FailureClass['scope'] {
   const { stage, reply } = replied
   const { code, text } = reply
-  if (refusal !== null && matches(refusal, reply)) return { scope: 'relay', isKnown: true }
   // Postfix reports a wrong EHLO only at RCPT. After DATA, a receiver may be quoted.
   const refusesGreeting = stage !== 'handed-over' && code !== null && namesGreeting(text)
-  if (stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesGreeting)
-    return { scope: 'relay', isKnown: false }
+  if (stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesGreeting) return 'relay'
   // Without a reply to the message, the relay may have taken it.
   const isOfEmail = (code === null && stage === 'handed-over') || isAboutRecipient(replied)
-  return { scope: isOfEmail ? 'message' : 'unclear', isKnown: false }
+  return isOfEmail ? 'message' : 'unclear'
 }
 
 const slowCodes = /^4\.7\.|^4\.5\.3$|^4\.3\.2$/

@@ -19,9 +19,16 @@ export type Said = { readonly code: number | null; readonly enhanced: string | n
 
 /** Words are looked for in so much of a text. */
 const textMax = 1000
-const proseMax = 4000
 
 type Sign = { readonly cause: FailureCause; readonly codes: RegExp; readonly words: RegExp }
+
+/** A text that matches one of them. */
+export const either = (...patterns: readonly RegExp[]): RegExp =>
+  new RegExp(patterns.map(({ source }) => source).join('|'))
+
+/** A mailbox is missing, in words that nobody says of the account that sends. */
+export const missingMailbox =
+  /\buser unknown\b|\bunknown user\b|\bno such (?:user|mailbox|person)\b|\bnot a valid recipient|\binvalid recipient|\baccount or domain may not exist|\bvalidrcptto\b|\baccount (?:that )?you tried to reach/
 
 /**
  * Words decide where there is no code, or a vague one. Those of the first three also correct a code for
@@ -50,8 +57,12 @@ const signs: readonly Sign[] = [
   {
     cause: 'no_mailbox',
     codes: /^[45]\.(?:1\.(?:1|2|3|6|10|351)|2\.1|7\.(?:13|17|18))$/,
-    words:
-      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|mailbox (?:is )?(?:suspended|locked)|(?:unknown|invalid|no such|non-?existent) (?:local |e-?mail )?(?:user|recipient|mailbox|account|address|person)|unknown local.?part|(?:user|account) (?:not known|does not exist|not exist)|not a valid (?:mailbox|recipient)|bad destination mailbox|no user by that name|no longer in use|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in|not in my validrcptto|account (?:that )?you tried to reach|account or domain may not exist|utilisateur inconnu|compte inexistant|(?:benutzer|empf[aä]nger) unbekannt|postfach existiert|utente sconosciuto|usuario desconocido|usu[aá]rio desconhecido|onbekende gebruiker|nie istnieje|не существует|不存在|宛先不明|존재하지/,
+    words: either(
+      missingMailbox,
+      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|mailbox (?:is )?(?:suspended|locked)/,
+      /(?:unknown|invalid|no such|non-?existent) (?:local |e-?mail )?(?:user|recipient|mailbox|account|address|person)|unknown local.?part|(?:user|account) not (?:known|exist)|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid|in use)|not listed in|not a valid mailbox|bad destination mailbox|no user by that name/,
+      /utilisateur inconnu|compte inexistant|(?:benutzer|empf[aä]nger) unbekannt|postfach existiert|utente sconosciuto|usuario desconocido|usu[aá]rio desconhecido|onbekende gebruiker|nie istnieje|не существует|不存在|宛先不明|존재하지/,
+    ),
   },
 ]
 
@@ -67,7 +78,7 @@ const isVague = (code: string | null): boolean => code === null || code.endsWith
  */
 export function causeOf({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
   const codes = [enhanced, status].filter((each) => each !== null)
-  const words = withoutAddresses(text.slice(0, textMax).toLowerCase())
+  const words = wordsOf(text)
   if (ownList.test(words)) return 'relay_suppressed'
   if (code === null && codes.length === 0) return 'unknown'
   const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
@@ -81,10 +92,12 @@ export function causeOf({ code, enhanced, text }: Said, status: string | null = 
 
 /** The cause that words name, where there is no code. */
 export function causeOfWords(text: string): FailureCause {
-  const words = withoutAddresses(text.slice(0, proseMax).toLowerCase())
+  const words = wordsOf(text)
   if (ownList.test(words)) return 'relay_suppressed'
   return signs.find((sign) => sign.words.test(words))?.cause ?? 'unknown'
 }
+
+const wordsOf = (text: string): string => withoutAddresses(text.slice(0, textMax).toLowerCase())
 
 /** A name in an address means nothing: `<spam@example.com>: user unknown`. */
 export const withoutAddresses = (text: string): string =>

@@ -41,8 +41,8 @@ test('an error that no provider describes is of a server on the way: no email en
 
 test('each kind of failure is another class', () => {
   const answer = { status: 429, headers: { 'retry-after': '7' }, json: null }
-  const flags = (kind: Parameters<typeof classifyAnswer>[0], aboutRecipient = false) => {
-    const failureClass = classifyAnswer(kind, answer, { aboutRecipient, nowMs })
+  const flags = (kind: Parameters<typeof classifyAnswer>[0]) => {
+    const failureClass = classifyAnswer(kind, answer, nowMs)
     const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = failureClass
     return [
       scope,
@@ -54,13 +54,13 @@ test('each kind of failure is another class', () => {
   }
   assert.deepEqual(flags('account'), ['relay', 'lasting', null])
   assert.deepEqual(flags('wait'), ['relay', 'slowDown', 7000])
-  assert.deepEqual(flags('refused', true), ['message', 'permanent', null])
-  assert.deepEqual(flags('refused'), ['unclear', 'permanent', null])
+  assert.deepEqual(flags('refused'), ['message', 'permanent', null])
+  assert.deepEqual(flags('doubted'), ['unclear', 'permanent', null])
   assert.deepEqual(flags('deferred'), ['message', null])
   assert.deepEqual(flags('trouble'), ['unclear', null])
   assert.deepEqual(flags('ambiguous'), ['message', 'ambiguous', null])
   assert.equal(unanswered.ambiguous, true)
-  assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, { aboutRecipient: false, nowMs }).retryAfterMs, 1000)
+  assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, nowMs).retryAfterMs, 1000)
 })
 
 test('Retry-After: seconds or a date, five minutes at most', () => {

@@ -22,11 +22,11 @@ export type ApiError = { readonly code: string; readonly text: string }
 
 /**
  * `account`: credentials, permissions or a quota; nothing is sent until an operator acts. `wait`: the relay
- * asks for time. `refused`: this email, for good. `deferred`: this email, for now, and no other relay may
- * take it. `trouble`: the relay failed, and another may take the email. `ambiguous`: the relay may
- * have taken the email.
+ * asks for time. `refused`: this email, for good. `doubted`: likewise, but the answer does not blame its
+ * recipient. `deferred`: this email, for now, and no other relay may take it. `trouble`: the relay failed,
+ * and another may take the email. `ambiguous`: the relay may have taken the email.
  */
-export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'trouble' | 'ambiguous'
+export type FailureKind = 'account' | 'wait' | 'refused' | 'doubted' | 'deferred' | 'trouble' | 'ambiguous'
 
 /** Any request would be refused like this: credentials, payment, method, proxies, protocol. */
 const accountStatuses: readonly number[] = [401, 402, 403, 404, 405, 407, 426]
@@ -55,6 +55,7 @@ const classes: Readonly<Record<FailureKind, FailureClass>> = {
   account: { ...ofEmail, scope: 'relay', lasting: true },
   wait: { ...ofEmail, scope: 'relay', slowDown: 'connections' },
   refused: { ...ofEmail, permanent: true },
+  doubted: { ...ofEmail, permanent: true, scope: 'unclear' },
   deferred: ofEmail,
   trouble: { ...ofEmail, scope: 'unclear' },
   ambiguous: { ...ofEmail, ambiguous: true },
@@ -63,14 +64,9 @@ const classes: Readonly<Record<FailureKind, FailureClass>> = {
 /** For a relay that asks for time without saying how much. */
 const usualWaitMs = 1000
 
-export function classifyAnswer(
-  kind: FailureKind,
-  { headers }: HttpAnswer,
-  { aboutRecipient, nowMs }: { readonly aboutRecipient: boolean; readonly nowMs: number },
-): FailureClass {
+export function classifyAnswer(kind: FailureKind, { headers }: HttpAnswer, nowMs: number): FailureClass {
   const retryAfterMs = kind === 'wait' ? (readRetryAfter(headers['retry-after'], nowMs) ?? usualWaitMs) : null
-  const isUnclear = kind === 'refused' && !aboutRecipient
-  return { ...classes[kind], ...(isUnclear && { scope: 'unclear' }), retryAfterMs }
+  return { ...classes[kind], retryAfterMs }
 }
 
 /** For a message that was handed over and got no answer. */

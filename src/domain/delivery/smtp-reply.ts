@@ -5,7 +5,7 @@
  */
 
 import { redact, type Source } from '../redaction/redact.ts'
-import { type AccountRefusal, blame, type Named, readSlowDown } from './blame.ts'
+import { blame, type Named, readSlowDown } from './blame.ts'
 import type { FailureClass, Reply, Stage } from './reply.ts'
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:#?(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
@@ -31,17 +31,27 @@ export type SmtpFailure = {
   readonly retryAfterMs?: number | null
 }
 
+/**
+ * How a relay refuses our account and not the email, so that another relay can send it: by these codes or
+ * words. Only a known service is believed, since any relay repeats the words of receivers.
+ */
+export type AccountRefusal = { readonly codes: readonly string[]; readonly words: readonly string[] }
+
+const matches = ({ codes, words }: AccountRefusal, { code, enhanced, text }: Reply): boolean =>
+  code !== null && (codes.includes(enhanced ?? '') || words.some((each) => text.includes(each)))
+
 /** @param refusal how the relay refuses our account; null if it is no known service */
 export function classifyFailure(failure: SmtpFailure, refusal: AccountRefusal | null): FailureClass {
   const { stage, reply, errorCode, retryAfterMs = null } = failure
   const { code, text } = reply
-  const { scope, isKnown } = blame(failure, refusal)
+  const refusesAccount = refusal !== null && matches(refusal, reply)
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
+  const scope = refusesAccount ? 'relay' : blame({ ...failure, isRefused: refused })
   const tlsOrLogin = code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
   return {
     permanent: refused && scope !== 'relay',
     scope,
-    lasting: scope === 'relay' && (refused || tlsOrLogin || isKnown),
+    lasting: scope === 'relay' && (refused || tlsOrLogin || refusesAccount),
     slowDown: refused || scope === 'message' ? null : readSlowDown(reply),
     retryAfterMs,
     ambiguous: code === null && stage === 'handed-over',

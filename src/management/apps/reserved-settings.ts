@@ -16,6 +16,7 @@ import { isPrivateAddress } from '../../dns/private-address.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.ts'
 import { matchesAuthority } from '../../domain/app/allowed-url.ts'
 import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
+import { bareHost } from '../../domain/client-network.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/parsed.ts'
 import { type Access, isServiceAdmin } from '../operation/access.ts'
@@ -108,7 +109,7 @@ function readHost(text: string): Pick<AllowedUrl, 'authority' | 'wildcard'> {
 function findReason(host: ReturnType<typeof readHost>, ownHosts: readonly string[]): string | null {
   if (ownHosts.some((own) => matchesAuthority(host, own))) return 'to Postern itself'
   const { hostname } = new URL(`https://${host.authority}`)
-  return isInPrivateNetwork(hostname.replace(/^\[|\]$/g, '')) ? 'into a private network' : null
+  return isInPrivateNetwork(bareHost(hostname)) ? 'into a private network' : null
 }
 
 /** Names that public DNS does not have: RFC 6761, 6762, 8375, and `.internal`, which ICANN reserved. */

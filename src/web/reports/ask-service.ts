@@ -38,12 +38,13 @@ function getText(url: URL, server: Parameters<typeof newAsk>[0]): Promise<string
   const connection = server === null ? {} : { hostname: '127.0.0.1', servername: url.hostname, ...server }
   return new Promise((resolve) => {
     // A proxy that does not answer is no connection yet, so the signal alone would not end the wait.
-    AbortSignal.timeout(timeoutMs).addEventListener('abort', () => resolve(null))
+    const signal = AbortSignal.timeout(timeoutMs)
+    signal.addEventListener('abort', () => resolve(null))
     const options = {
       ...connection,
       agent: new Agent(ownProxies()),
       minVersion: 'TLSv1.2',
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     } as const
     get(url, options, async (response) => {
       const chunks: Buffer[] = []

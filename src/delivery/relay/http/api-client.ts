@@ -133,8 +133,10 @@ export class ApiClient implements RelayClient {
         if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer, id, this.#toSource(exchange, content)) }
         const reply = this.#toReply(exchange, answer, content)
         const named = findNamed(this.#api.readError(answer).text, content.to, [from])
-        const aboutRecipient = isAboutRecipient({ stage: 'handed-over', reply, named, isPermanent: true })
-        return failed(reply, classifyAnswer(this.#judge(answer), answer, { aboutRecipient, nowMs: Date.now() }))
+        const judged = this.#judge(answer)
+        const isDoubted =
+          judged === 'refused' && !isAboutRecipient({ stage: 'handed-over', reply, named, isRefused: true })
+        return failed(reply, classifyAnswer(isDoubted ? 'doubted' : judged, answer, Date.now()))
       }
       default:
         return exchange satisfies never
