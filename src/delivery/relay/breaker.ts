@@ -6,8 +6,8 @@
  * ±20 %; then one probe passes, and its result closes the breaker or opens it again.
  *
  * A relay `refuses` after three unclear refusals (`FailureClass`) since it last accepted an email, and ten
- * seconds without a sign that it works: the others come first, but nothing is held back. A tenant whose sender
- * or recipients it refuses delays nobody else.
+ * seconds without a sign that it works: the others come first, but nothing is held back. A tenant whose
+ * sender or recipients it refuses delays nobody else.
  *
  * The breaker also holds the number of connections: halved when the relay asks to slow down, and raised again
  * one by one.
