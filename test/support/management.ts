@@ -44,8 +44,8 @@ export type ManagementAnswer = {
   readonly headers: Headers
   readonly text: string
   /**
-   * The answer of any operation, so it has no one type: tests read fields as a client in JavaScript would, and
-   * `assertDescribed` holds the whole against the OpenAPI document and the operation's schema.
+   * The answer of any operation, so it has no one type: tests read fields as a client in JavaScript would,
+   * and `assertDescribed` compares the whole with the OpenAPI document and the operation's schema.
    */
   // biome-ignore lint/suspicious/noExplicitAny: see above
   readonly body: any

@@ -1,6 +1,6 @@
 /**
- * The emails that a relay has refused for good and unclearly (`FailureClass`); and whether it takes the emails
- * of others, so that such a refusal is meant for the email.
+ * The emails that a relay has refused for good and unclearly (`FailureClass`); and whether it takes other
+ * emails, so that such a refusal is meant for the email.
  */
 import type { EmailId } from '../../domain/id.ts'
 
