@@ -41,10 +41,12 @@ export async function openMail(bytes: Buffer, envelopeRecipient: string | null):
   const isEncoded = lower.includes('base64') || lower.includes('quoted-printable')
   const decoded = isEncoded ? await decodeMail(bytes) : undefined
   const references = findReferences([envelopeRecipient, unbroken, decoded?.whole].join('\n'))
-  const read = async () => ({
-    references,
-    ...chooseReading(raw, decoded === undefined ? await decodeMail(bytes) : decoded),
-  })
+  const read = async () => {
+    const asItCame = readText({ prose: raw, whole: raw })
+    // Most reports: the library would take ten times as long (0.3 ms) to find the same.
+    if (!isEncoded && isComplete(asItCame)) return { references, ...asItCame }
+    return { references, ...chooseReading(asItCame, decoded === undefined ? await decodeMail(bytes) : decoded) }
+  }
   return { references, read }
 }
 
@@ -52,14 +54,16 @@ export const readReport = async (bytes: Buffer, envelopeRecipient: string | null
   (await openMail(bytes, envelopeRecipient)).read()
 
 /** Fields of broken parts, or far behind, are found in the mail as it came. */
-function chooseReading(raw: string, decoded: DecodedMail | null): Reading {
-  const asItCame = readText({ prose: raw, whole: raw })
+function chooseReading(asItCame: Reading, decoded: DecodedMail | null): Reading {
   const found = [...(decoded === null ? [] : [readText(decoded)]), asItCame].filter(({ kind }) => kind !== 'other')
   const hasReply = ({ rows }: Reading) => rows.some(({ reply }) => reply.text !== '')
   return found.find(({ form }) => form === 'fields') ?? found.find(hasReply) ?? found[0] ?? asItCame
 }
 
 type Reading = Omit<Report, 'references'>
+
+const isComplete = ({ kind, form, rows }: Reading): boolean =>
+  kind !== 'other' && form === 'fields' && rows.every(({ reply }) => reply.text !== '')
 
 function readText({ prose, whole }: DecodedMail): Reading {
   const blocks = readBlocks(whole)
