@@ -24,6 +24,7 @@ import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { close, describeListenFault, listen } from '../web/http/listener.ts'
+import { checkListeners } from './check-listeners.ts'
 import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
@@ -119,7 +120,9 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     state.ready = true
   } catch (error) {
     await stop()
-    throw error
+    if (!(error instanceof ListenFault)) throw error
+    const faults = (await checkListeners(config, false)).filter(({ ok }) => !ok).map(({ detail }) => detail)
+    throw new ConfigError(faults.length > 0 ? faults : [error.message])
   }
   return { urls: urls as Service['urls'], hints: context.hints, store, events, stop }
 }
@@ -188,14 +191,17 @@ function composeBounces({ config, events, isProxy, store }: ServiceContext, urls
   ]
 }
 
-/** @throws {ConfigError} when this process cannot have the port */
+/** This process cannot have a port; it may lack others as well. */
+class ListenFault extends Error {}
+
+/** @throws {ListenFault} when this process cannot have the port */
 async function listenAs(name: string, address: ListenerPart['address'], begin: () => Promise<string>): Promise<string> {
   try {
     return await begin()
   } catch (error) {
     const fault = describeListenFault(address, error)
     if (fault === null) throw error
-    throw new ConfigError([`${nameSetting(name)}: ${fault}`])
+    throw new ListenFault(`${nameSetting(name)}: ${fault}`)
   }
 }
 

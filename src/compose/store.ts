@@ -69,7 +69,7 @@ function requireWritable(path: string): void {
       const [owner, user] = [statSync(place).uid, process.getuid?.() ?? 0]
       const advice =
         owner === 0
-          ? `give it to this user, with chown ${user} ${place}*`
+          ? `give it to this user, with chown ${user} ${place}${place === path ? '*' : ''}`
           : 'run as its owner, or choose another folder'
       throw new OwnerMismatch(`user ${user} may not write ${what} ${place}, which belongs to user ${owner}: ${advice}`)
     }
@@ -84,7 +84,10 @@ export async function openStoreForCommand(
 ): Promise<Store> {
   const { database } = config
   const makesOne = options.schemaUse !== 'open'
-  if (database.engine === 'sqlite' && (makesOne || existsSync(database.path))) requireOwner(database.path)
-  if (database.engine === 'sqlite' && makesOne) requireWritable(database.path)
+  if (database.engine === 'sqlite') {
+    const isThere = existsSync(database.path)
+    if (makesOne || isThere) requireOwner(database.path)
+    if (makesOne || !isThere) requireWritable(database.path)
+  }
   return openStore(config, { ...options, isService: false })
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync } from 'node:fs'
+import { chmodSync, chownSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
@@ -51,12 +51,16 @@ test('the service does not start on a database that it may not write, and says w
   await posternJson(own, ['migrate'])
   chmodSync(path, 0o644)
   chmodSync(folder, 0o777)
-  const serve = async () => {
+  const serve = async (command = 'serve') => {
     const [node = '', program = ''] = [process.execPath, join(import.meta.dirname, '../../bin/postern.js')]
     const env = { ...own, POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', PATH: process.env.PATH }
-    const child = spawn(node, [program, 'serve'], { env, uid: 12_345, gid: 12_345 })
-    const [chunks, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'exit')])
-    return { code, err: Buffer.concat(chunks).toString() }
+    const child = spawn(node, [program, command], { env, uid: 12_345, gid: 12_345 })
+    const [out, chunks, [code]] = await Promise.all([
+      child.stdout.toArray(),
+      child.stderr.toArray(),
+      once(child, 'exit'),
+    ])
+    return { code, out: Buffer.concat(out).toString(), err: Buffer.concat(chunks).toString() }
   }
   const { code, err } = await serve()
   assert.equal(code, 1)
@@ -69,5 +73,10 @@ test('the service does not start on a database that it may not write, and says w
   assert.match(
     (await serve()).err,
     /^postern: user 12345 may not write the folder of the database, .*belongs to user 0/,
+  )
+  rmSync(path)
+  assert.match(
+    (await serve('doctor')).out,
+    /FAIL {2}database: user 12345 may not write the folder .* chown 12345 \S+\n/,
   )
 })

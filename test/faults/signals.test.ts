@@ -96,6 +96,9 @@ test('an address that cannot be listened on is one line with advice, at the star
     })
     assert.match((await postern(variables, ['doctor'])).out, new RegExp(`FAIL .*${says.source}`))
   }
+  const other = (await startSmtpServer(t)).port
+  const both = { ...env, POSTERN_OPS_LISTEN: `127.0.0.1:${taken}`, POSTERN_API_LISTEN: `127.0.0.1:${other}` }
+  await assert.rejects(spawnServe(t, both), /POSTERN_OPS_LISTEN: .* is in use[\s\S]*POSTERN_API_LISTEN: .* is in use/)
   const same = { ...env, POSTERN_API_LISTEN: '0.0.0.0:4920', POSTERN_OPS_LISTEN: '127.0.0.1:4920' }
   const shared = /POSTERN_OPS_LISTEN and POSTERN_API_LISTEN have the same port, 4920/
   await assert.rejects(spawnServe(t, same), shared)

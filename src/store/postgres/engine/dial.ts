@@ -24,7 +24,8 @@ export async function dialWritable(address: PostgresAddress, endMs: number): Pro
   } catch (error) {
     const reasons = error instanceof AggregateError ? error.errors : [error]
     const texts = reasons.map((reason: Error) => reason.message).join('; ')
-    throw new StoreUnavailable(`no writable database: ${texts}`, { cause: reasons[0] })
+    const advice = 'Is PostgreSQL running, and is POSTERN_DATABASE_URL correct?'
+    throw new StoreUnavailable(`no writable database: ${texts}. ${advice}`, { cause: reasons[0] })
   }
 }
 
