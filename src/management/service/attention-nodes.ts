@@ -128,7 +128,7 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
     const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''
     const isRefused = down.every(({ failing }) => isReply(failing[0]?.reason ?? ''))
-    const fault = isRefused ? 'takes mail' : 'answers'
+    const fault = isRefused ? 'accepts mail' : 'answers'
     const message = `No relay ${fault}, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay ${fault}.`
     return [{ kind: 'no_relay', message }]
   }

@@ -42,8 +42,8 @@ test('one relay of two warns, and says how mail goes', () => {
 test('a relay that answers, and refuses all mail, is not called silent', () => {
   const refusing = { ...relay('r1', false), reason: '535 5.7.8 no such user' }
   const [both] = attentionTo({ nodes: [node({ relays: [refusing] })] })
-  assert.match(both?.message ?? '', /^No relay takes mail, so no mail is sent\. r1 has refused mail for 12 min/)
-  assert.match(both?.message ?? '', /once a relay takes mail\.$/)
+  assert.match(both?.message ?? '', /^No relay accepts mail, so no mail is sent\. r1 has refused mail for 12 min/)
+  assert.match(both?.message ?? '', /once a relay accepts mail\.$/)
   const [one] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', true)] })] })
   assert.match(one?.message ?? '', /^The relay r1 has refused mail for 12 min, since 23:48:00Z: 535 5\.7\.8/)
   const [mixed] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', false)] })] })
