@@ -13,6 +13,11 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 export const dist = join(root, 'dist')
 
 type Manifest = Record<'name' | 'version' | 'description' | 'license' | 'type', string> & {
+  /** Where the project is hosted; a release writes it (release.ts). */
+  readonly repository?: object
+  readonly homepage?: string
+  readonly bugs?: string
+  readonly keywords: readonly string[]
   readonly bin: Readonly<Record<string, string>>
   readonly dependencies: Readonly<Record<string, string>>
 }
@@ -21,9 +26,10 @@ export const readManifest = (): Manifest => JSON.parse(readFileSync(join(root, '
 
 /** In a checkout npm runs on Node 20 too; only the package needs Node 24, because it brings none. */
 function packageManifest(): object {
-  const { name, version, description, license, type, bin, dependencies } = readManifest()
+  const { name, version, description, keywords, homepage, bugs, repository, license, type, bin, dependencies } =
+    readManifest()
   return {
-    ...{ name, version, description, license, type, bin },
+    ...{ name, version, description, keywords, homepage, bugs, repository, license, type, bin },
     engines: { node: '>=24' },
     exports: { './package.json': './package.json' },
     publishConfig: { provenance: true },

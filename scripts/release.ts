@@ -1,7 +1,7 @@
 /**
- * `npm run release -- X.Y.Z`: writes the version everywhere, dates the changelog, runs the checks and the
- * tests, commits and tags. Publishes nothing: pushing the tag does (.github/workflows/release.yml). `--check
- * vX.Y.Z` only says whether a tag fits the files.
+ * `npm run release -- X.Y.Z`: writes the version and the address of the repository everywhere, dates the
+ * changelog, runs the checks and the tests, commits and tags. Publishes nothing: pushing the tag does
+ * (.github/workflows/release.yml). `--check vX.Y.Z` only says whether a tag matches the files.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,9 @@ function release(version: string): void {
   const heading = `## ${version} (unreleased)`
   if (!read('CHANGELOG.md').includes(`\n${heading}\n`))
     throw new Refused(`CHANGELOG.md has no heading "${heading}": write its entry first`)
+  const host = findHost()
   try {
+    writeHost(host)
     writeVersion(version)
     change('CHANGELOG.md', (text) => text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`))
     for (const script of ['check', 'test']) execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
@@ -49,6 +51,25 @@ function release(version: string): void {
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--cleanup=verbatim', '--message', `Postern ${entry.trim()}`)
   console.log(`tagged v${version}. Next: git push --follow-tags, and approve the release`)
+}
+
+/** The web address of the repository that `origin` names, such as https://github.com/OWNER/REPOSITORY. */
+function findHost(): string {
+  const [, host, path] = /^(?:https:\/\/|ssh:\/\/git@|git@)([\w.-]+)[/:]([\w./-]+?)(?:\.git)?$/.exec(
+    git('remote', 'get-url', 'origin'),
+  ) ?? ['']
+  if (path === undefined) throw new Refused('the remote "origin" is no address of a repository on the web')
+  return `https://${host}/${path}`
+}
+
+/** The packages say where they come from; npm shows it, and completes the links of their README by it. */
+function writeHost(host: string): void {
+  for (const directory of ['', 'client'])
+    change(join(directory, 'package.json'), (text) => {
+      const repository = { type: 'git', url: `git+${host}.git`, ...(directory !== '' && { directory }) }
+      const place = { homepage: `${host}#readme`, bugs: `${host}/issues`, repository }
+      return `${JSON.stringify({ ...JSON.parse(text), ...place }, null, 2)}\n`
+    })
 }
 
 function writeVersion(version: string): void {

@@ -4,7 +4,7 @@
  * by `confirm`, whose button leads on to Auth.js's callback.
  */
 import { type Background, dispatch } from './background.ts'
-import { answerConfirm } from './confirm-page.ts'
+import { answerConfirm, hostOf, isolate } from './confirm-page.ts'
 import type { Sender } from './email.ts'
 import { checkPage, joinToken, linkTo, splitToken } from './link.ts'
 import { type FindLocale, findLocale } from './locale.ts'
@@ -95,9 +95,10 @@ export function confirm(request: Request): Response {
   if (!parts?.token) return answerConfirm(request, null)
   const { language, rest } = takeLanguage(parts.rest)
   if (!callbackPath.test(rest)) return answerConfirm(request, null)
-  const { signIn } = wordsOf(language)
+  const { signIn, signInTo } = wordsOf(language)
+  const title = signInTo.replace('{app}', () => isolate(hostOf(request)))
   const goOn = `${rest}&token=${encodeURIComponent(parts.token)}`
-  return answerConfirm(request, { language, title: signIn, button: signIn, goOn })
+  return answerConfirm(request, { language, title, button: signIn, goOn })
 }
 
 // Only an Auth.js callback on this origin, so that a forged link cannot lead anywhere else.

@@ -2,7 +2,7 @@
  * Better Auth's own links, and the plugin's pages that lead to them: `{base}/postern/{type}?token=…`,
  * where `base` is Better Auth's path. The `token` of a page includes the link's other parameters.
  */
-import { answerConfirm } from './confirm-page.ts'
+import { answerConfirm, hostOf, isolate } from './confirm-page.ts'
 import { fromBase64Url, linkTo, otherParameters, splitToken } from './link.ts'
 import { takeLanguage, wordsOf } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
@@ -66,16 +66,13 @@ export function answerPage(request: Request, confirm: boolean, appName: string |
     return new Response(null, { status: 303, headers: { location: goOn, 'cache-control': 'no-store' } })
   }
   const words = wordsOf(language)
-  const { confirmAddress, signIn, signInTo } = words
+  const app = appName || hostOf(request)
   const texts =
     type === 'email_verification'
-      ? { title: confirmAddress, button: words.confirm }
-      : { title: appName ? signInTo.replace('{app}', () => isolate(appName)) : signIn, button: signIn }
+      ? { app, title: words.confirmAddress, button: words.confirm }
+      : { title: words.signInTo.replace('{app}', () => isolate(app)), button: words.signIn }
   return answerConfirm(request, { language, goOn, ...texts })
 }
-
-/** A name in a text of another direction keeps its own (Unicode's FSI and PDI). */
-const isolate = (name: string): string => `\u2068${name}\u2069`
 
 function wayOn(type: RoutedType, token: string, rest: string): string {
   const path = routes[type]

@@ -11,6 +11,8 @@ import { choosePageLanguage, type PageLanguage, wordsOf } from './page-language.
 export type ConfirmPage = {
   readonly language: PageLanguage
   readonly title: string
+  /** The app's name, above a title that does not have it. */
+  readonly app?: string
   readonly button: string
   /** The target of the button, relative or absolute. */
   readonly goOn: string
@@ -29,11 +31,20 @@ export function answerConfirm(request: Request, asked: ConfirmPage | null): Resp
     const { damaged, damagedAdvice } = wordsOf(language)
     return page(400, { language, title: damaged, body: `<p>${escapeHtml(damagedAdvice)}</p>` })
   }
-  const { button, goOn, language, title } = asked
+  const { app = '', button, goOn, language, title } = asked
   if (request.method === 'POST') return new Response(null, { status: 303, headers: { ...headers, location: goOn } })
   const body = `<form method="post"><button>${escapeHtml(button)}</button></form>`
-  return page(200, { language, title, body })
+  return page(200, { language, title, app, body })
 }
+
+/** The name by which the browser knows the app: that of its address, also behind a reverse proxy. */
+export function hostOf(request: Request): string {
+  const forwarded = request.headers.get('x-forwarded-host')?.split(',')[0]?.trim()
+  return forwarded || request.headers.get('host') || new URL(request.url).host
+}
+
+/** A name in a text of another direction keeps its own (Unicode's FSI and PDI). */
+export const isolate = (name: string): string => `\u2068${name}\u2069`
 
 // No `form-action`: browsers apply it to redirects too, and those may lead to any origin.
 const headers = {
@@ -49,12 +60,14 @@ body{margin:0;padding:32px 16px;font:16px/1.5 system-ui,sans-serif;background:li
 main{max-width:432px;margin:0 auto;padding:32px 24px;border-radius:12px;background:light-dark(#fff,#1c1f24);border:1px solid light-dark(#e2e5ea,#343a43)}
 h1{margin:0 0 24px;font-size:24px;line-height:1.3;overflow-wrap:anywhere}
 p{margin:0}
+.app{margin:0 0 8px;font-weight:600}
 button{width:100%;padding:14px 20px;border:0;border-radius:8px;font:inherit;font-weight:600;background:light-dark(#1b1f24,#f1f3f5);color:light-dark(#fff,#1b1f24);cursor:pointer}
 button:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}`
 
-type Page = Pick<ConfirmPage, 'language' | 'title'> & { readonly body: string }
+type Page = Pick<ConfirmPage, 'app' | 'language' | 'title'> & { readonly body: string }
 
-function page(status: number, { language, title, body }: Page): Response {
+function page(status: number, { app = '', language, title, body }: Page): Response {
+  const name = app === '' ? '' : `<p class="app">${escapeHtml(isolate(app))}</p>`
   const text = `<!doctype html>
 <html lang="${language}" dir="${wordsOf(language).direction}">
 <head>
@@ -63,7 +76,7 @@ function page(status: number, { language, title, body }: Page): Response {
 <title>${escapeHtml(title)}</title>
 <style>${style}</style>
 </head>
-<body><main><h1>${escapeHtml(title)}</h1>${body}</main></body>
+<body><main>${name}<h1>${escapeHtml(title)}</h1>${body}</main></body>
 </html>
 `
   return new Response(text, { status, headers: { ...headers, 'content-type': 'text/html; charset=utf-8' } })

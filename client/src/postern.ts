@@ -5,7 +5,7 @@
 import { attempt, type EmailPost } from './attempt.ts'
 import type { Email, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 import { PosternError } from './postern-error.ts'
-import { checkGiven, type PosternOptions, readSettings, type Settings } from './settings.ts'
+import { checkGiven, checkKey, type PosternOptions, readSettings, type Settings } from './settings.ts'
 
 export type { Email, EmailType, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 export { type Issue, PosternError, type PosternErrorCode } from './postern-error.ts'
@@ -26,11 +26,13 @@ export class Postern implements Sender {
   }
 
   /**
-   * Call it when your app starts: a forgotten variable then stops the start, not the first sign-in.
-   * @throws {PosternError} `invalid_config` if an option is missing or malformed
+   * Call it when your app starts: a missing variable or a mistyped key then stops the start, not the first
+   * sign-in. It sends nothing.
+   * @throws {PosternError} `invalid_config`; the message names every missing option
    */
   check(): void {
     this.#settings ??= readSettings(this.#options)
+    checkKey(this.#settings.deliveryKey)
   }
 
   /**

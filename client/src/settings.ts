@@ -47,11 +47,20 @@ export function checkGiven({ deliveryKey, baseUrl, ...rest }: PosternOptions): v
   readSettings({ ...rest, deliveryKey: deliveryKey || 'pst_', baseUrl: baseUrl || 'https://postern' })
 }
 
-/** @throws {PosternError} `invalid_config` */
+/** @throws {PosternError} `invalid_config`; it names every missing setting */
 export function readSettings(options: PosternOptions): Settings {
+  const key = options.deliveryKey ?? fromEnvironment('POSTERN_DELIVERY_KEY')
+  const url = options.baseUrl ?? fromEnvironment('POSTERN_BASE_URL')
+  if (!key || !url) {
+    const missing = [
+      ...(key ? [] : ['Pass deliveryKey, or set POSTERN_DELIVERY_KEY.']),
+      ...(url ? [] : ['Pass baseUrl, or set POSTERN_BASE_URL, such as https://postern.example.com.']),
+    ]
+    throw faulty(missing.join(' '))
+  }
   return {
-    deliveryKey: readKey(options.deliveryKey ?? fromEnvironment('POSTERN_DELIVERY_KEY')),
-    endpoint: `${readBaseUrl(options.baseUrl ?? fromEnvironment('POSTERN_BASE_URL'), options)}/v1/email`,
+    deliveryKey: readKey(key),
+    endpoint: `${readBaseUrl(url, options)}/v1/email`,
     timeoutMs: readCount('timeoutMs', options.timeoutMs ?? 2_500, 1),
     budgetMs: readCount('budgetMs', options.budgetMs ?? 4_000, 1),
     maxRetries: readCount('maxRetries', options.maxRetries ?? 3, 0),
@@ -67,11 +76,31 @@ function fromEnvironment(name: string): string | undefined {
   return process?.env?.[name]
 }
 
-function readKey(key: string | undefined): string {
-  if (!key) throw faulty('Give deliveryKey, or set POSTERN_DELIVERY_KEY.')
+function readKey(key: string): string {
   // `fetch` would quote a malformed header in its error.
   if (!/^[\x21-\x7e]+$/.test(key)) throw faulty('The delivery key contains a space, line break or the like; trim it.')
   return key
+}
+
+/**
+ * Checks the form of a delivery key: `pst_`, 43 characters, and 6 of a checksum (CRC-32 in base 62).
+ * @throws {PosternError} `invalid_config`
+ */
+export function checkKey(key: string): void {
+  if (!/^pst_[0-9A-Za-z]{49}$/.test(key) || checksum(key.slice(0, -6)) !== key.slice(-6))
+    throw faulty('The delivery key is mistyped or cut short: copy it whole, pst_ and 49 characters, without quotes.')
+}
+
+function checksum(text: string): string {
+  let crc = -1
+  for (const character of text) {
+    crc ^= character.charCodeAt(0)
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
+  }
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  let written = ''
+  for (let rest = ~crc >>> 0; written.length < 6; rest = Math.floor(rest / 62)) written = digits[rest % 62] + written
+  return written
 }
 
 /**
@@ -81,8 +110,7 @@ function readKey(key: string | undefined): string {
 const privateHost =
   /^(?:[^.[\]]+|.*\.(?:localhost|local|internal|test|invalid|svc)|127(?:\.\d+){3}|10(?:\.\d+){3}|192\.168(?:\.\d+){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d+){2}|\[::1\]|\[f[cd][0-9a-f:]+\])$/
 
-function readBaseUrl(text: string | undefined, { insecureHttp = false }: PosternOptions): string {
-  if (!text) throw faulty('Give baseUrl, or set POSTERN_BASE_URL, such as https://postern.example.com.')
+function readBaseUrl(text: string, { insecureHttp = false }: PosternOptions): string {
   let url: URL
   try {
     url = new URL(text)

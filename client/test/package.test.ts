@@ -135,10 +135,15 @@ export async function send(): Promise<string | null> {
 }
 `
 
-for (const [moduleResolution, module] of [
-  ['bundler', 'esnext'],
-  ['nodenext', 'nodenext'],
-]) {
+// TypeScript 7 has no `node10`, which older projects still use.
+const typescript5 = fileURLToPath(new URL('node_modules/typescript5/bin/tsc', import.meta.url))
+
+for (const [moduleResolution, module, compiler] of [
+  ['bundler', 'esnext', tsc],
+  ['nodenext', 'nodenext', tsc],
+  ['node16', 'node16', typescript5],
+  ['node10', 'esnext', typescript5],
+] as const) {
   test(`strict types hold in an empty project under ${moduleResolution}`, () => {
     writeFileSync(join(project, 'main.ts'), typed)
     const compilerOptions = {
@@ -147,9 +152,9 @@ for (const [moduleResolution, module] of [
       ...{ skipLibCheck: false, declaration: true, outDir: 'built' },
     }
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['main.ts'] }))
-    run(tsc, ['--project', project], project)
+    run(compiler, ['--project', project], project)
     writeFileSync(join(project, 'main.ts'), `${typed}\nconst wrong: number = new Postern()\n`)
-    assert.throws(() => run(tsc, ['--project', project], project), /TS2322/)
+    assert.throws(() => run(compiler, ['--project', project], project), /TS2322/)
   })
 }
 

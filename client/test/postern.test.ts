@@ -1,6 +1,7 @@
 /** The client and the real service: what each email becomes, what each refusal says. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import type { EmailType as ServerEmailType } from '../../src/domain/request/email-kinds.ts'
 import type { EmailRequest } from '../../src/domain/request/email-request.ts'
 import type { refusals } from '../../src/domain/request/rejection.ts'
@@ -170,9 +171,21 @@ test('options that cannot work are named, and their values never repeated', asyn
   }
 })
 
-test('a check at the start of an app passes where nothing is missing', () => {
-  new Postern({ deliveryKey: 'pst_a', baseUrl }).check()
-  assert.throws(() => new Postern({ deliveryKey: '', baseUrl: '' }).check(), { code: 'invalid_config' })
+test('a check at the start of an app passes with a whole key, and names everything that is missing', () => {
+  for (let n = 0; n < 50; n++) new Postern({ deliveryKey: newDeliveryKey(), baseUrl }).check()
+  const bare = new Postern({ deliveryKey: '', baseUrl: '' })
+  assert.throws(() => bare.check(), /POSTERN_DELIVERY_KEY.*POSTERN_BASE_URL/)
+})
+
+test('a check refuses a key that is mistyped, cut short or quoted, without repeating it', () => {
+  const { key } = service
+  const last = key.at(-1) === 'a' ? 'b' : 'a'
+  const token = newDeliveryKey().replace('pst_', 'psa_')
+  for (const wrong of ['pst_x', key.slice(0, -1), key.slice(0, -1) + last, `"${key}"`, `${key}0`, token]) {
+    const client = new Postern({ deliveryKey: wrong, baseUrl })
+    const isExpected = ({ message }: Error) => /mistyped or cut short/.test(message) && !message.includes(wrong)
+    assert.throws(() => client.check(), isExpected, wrong)
+  }
 })
 
 test('the environment stands in for options, at the first call and not before', async () => {
@@ -209,7 +222,8 @@ test('the types are those of the service, and keep out what it would refuse', ()
 })
 
 test('a delivery key crosses a network by https alone, unless the network is private or the option says so', () => {
-  const check = (url: string, more = {}) => new Postern({ deliveryKey: 'pst_x', baseUrl: url, ...more }).check()
+  const { key } = service
+  const check = (url: string, more = {}) => new Postern({ deliveryKey: key, baseUrl: url, ...more }).check()
   for (const host of [
     'localhost:4020',
     '127.0.0.1:4020',
