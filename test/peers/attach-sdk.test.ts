@@ -1,5 +1,5 @@
 /**
- * docs/observability.md: the file that attaches an SDK, as it stands, in a real process with a copy of the
+ * docs/tracing.md: the file that attaches an SDK, as it stands, in a real process with a copy of the
  * SDK of its own.
  */
 import assert from 'node:assert/strict'

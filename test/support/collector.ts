@@ -1,5 +1,5 @@
-/** A collector of traces, and an SDK for a process whose spans go there, as docs/observability.md says. */
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** A collector of traces, and an SDK for a process whose spans go there, as docs/tracing.md says. */
+import { cpSync, mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** `env` attaches the file of the page, with a copy of the SDK of its own. `bodies` is what was received. */
+/** `env` attaches examples/tracing/ with a copy of the SDK of its own. `bodies` is what was received. */
 export async function attachSdk(scope: Scope): Promise<{ env: Variables; bodies: readonly string[] }> {
   const bodies: string[] = []
   const collector = createServer(async (request, response) => {
@@ -20,10 +20,8 @@ export async function attachSdk(scope: Scope): Promise<{ env: Variables; bodies:
   })
   await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve))
   atEnd(scope, () => collector.close())
-  const page = readFileSync(join(root, 'docs/observability.md'), 'utf8')
-  const [, text = ''] = /```js\n(.*?)```/s.exec(page) ?? []
   const folder = temporaryFolder(scope)
-  writeFileSync(join(folder, 'tracing.mjs'), text)
+  cpSync(join(root, 'examples/tracing/tracing.mjs'), join(folder, 'tracing.mjs'))
   mkdirSync(join(folder, 'node_modules'))
   cpSync(join(root, 'node_modules/@opentelemetry'), join(folder, 'node_modules/@opentelemetry'), {
     recursive: true,

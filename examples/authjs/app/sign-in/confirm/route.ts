@@ -1,0 +1,1 @@
+export { confirm as GET, confirm as POST } from '@postern/client/auth-js'
