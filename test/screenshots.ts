@@ -2,7 +2,8 @@
  * `npm run screenshots`: the pictures of the documents (docs/images/). `-- FOLDER` writes every page and
  * email instead, at three widths, light and dark, and a sheet of each language, for people to look at.
  */
-import { mkdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { emailTypes } from '../src/domain/request/email-kinds.ts'
 import { escapeHtml } from '../src/templates/html.ts'
@@ -10,14 +11,15 @@ import { languageTags } from '../src/templates/locales/locales.ts'
 import { openBrowser } from './support/browser.ts'
 import { consoleAt, consolePages, signIn, startBusyConsole, useSession } from './support/console.ts'
 import { renderPages, renderSample } from './support/language-samples.ts'
+import { hashesFile, hashPictures, imagesFolder, renderConfirmPage } from './support/pictures.ts'
 import { startTestService, validBody } from './support/service.ts'
-import type { Scope } from './support/temporary.ts'
+import { type Scope, temporaryFolder } from './support/temporary.ts'
 import { eventually } from './support/wait.ts'
 
 const ends: (() => unknown)[] = []
 const scope: Scope = { after: (end) => void ends.push(end) }
 const [folder] = process.argv.slice(2)
-const images = 'docs/images'
+const images = imagesFolder
 
 const service = await startTestService(scope, {
   linksBaseUrl: 'https://links.acme.test',
@@ -52,6 +54,19 @@ function latest(to: string): Promise<Latest> {
   })
 }
 
+// The same letters wherever the pictures are taken.
+if (!execFileSync('fc-list', { encoding: 'utf8' }).includes('Inter')) throw new Error('install Inter (fonts-inter)')
+process.env.FONTCONFIG_FILE = join(temporaryFolder(scope), 'fonts.conf')
+writeFileSync(
+  process.env.FONTCONFIG_FILE,
+  `<?xml version="1.0"?><fontconfig><include>/etc/fonts/fonts.conf</include>${['system-ui', 'sans-serif']
+    .map(
+      (name) => `<match><test name="family"><string>${name}</string></test>
+<edit name="family" mode="prepend" binding="strong"><string>Inter</string></edit></match>`,
+    )
+    .join('')}</fontconfig>`,
+)
+
 const busy = await startBusyConsole(scope)
 const at = consoleAt(busy)
 const signed = await signIn(busy)
@@ -69,24 +84,18 @@ async function shoot({ url, file, fullPage = false }: Shot, options: Options): P
   await context.close()
 }
 
-/** Two pages side by side, on one picture. */
-async function shootPair(file: string): Promise<void> {
+/** The email and the page that its link opens, side by side on one picture, each as wide as a telephone. */
+async function shootSignIn(file: string): Promise<void> {
   const { id } = await latest('ada@example.com')
-  const page = await browser.newPage({ viewport: { width: 1180, height: 620 } })
-  const shot = async (url: string, width: number) => {
-    const inner = await browser.newPage({ viewport: { width, height: 580 } })
-    await inner.goto(url)
-    const image = await inner.screenshot()
-    await inner.close()
-    return `data:image/png;base64,${image.toString('base64')}`
-  }
-  const [list, email] = [await shot(`${inbox}/inbox`, 520), await shot(`${inbox}/inbox/${id}/html`, 600)]
-  const picture = (src: string) => `<img src="${src}" style="border:1px solid #d5d9df;border-radius:10px">`
-  await page.setContent(
-    `<body style="margin:20px;display:flex;gap:20px;background:#fff">${picture(list)}${picture(email)}`,
+  const email = await (await fetch(`${inbox}/inbox/${id}/html`)).text()
+  const shown = await browser.newPage({ viewport: { width: 900, height: 640 } })
+  const style = 'border:1px solid #d5d9df;border-radius:10px;width:420px;height:600px'
+  const frames = [email, await renderConfirmPage()].map(
+    (html) => `<iframe srcdoc="${escapeHtml(html)}" style="${style}"></iframe>`,
   )
-  await page.screenshot({ path: file })
-  await page.close()
+  await shown.setContent(`<body style="margin:20px;display:flex;gap:16px;background:#fff">${frames.join('')}`)
+  await shown.screenshot({ path: file })
+  await shown.close()
 }
 
 /** A chart of an hour: without it, only the last minute has something. */
@@ -130,9 +139,11 @@ async function shootLanguages(folder: string): Promise<void> {
 
 if (folder === undefined) {
   mkdirSync(images, { recursive: true })
-  await shootPair(`${images}/inbox.png`)
-  await fillHour()
   const wide = { viewport: { width: 1180, height: 860 } }
+  const { id } = await latest('ada@example.com')
+  await shoot({ url: `${inbox}/inbox/${id}`, file: `${images}/inbox.png` }, { viewport: { width: 1180, height: 760 } })
+  await shootSignIn(`${images}/sign-in.png`)
+  await fillHour()
   await shoot({ url: at, file: `${images}/console-overview.png` }, wide)
   const failed = `${at}/emails/${await busy.find('nobody@example.com')}`
   await shoot({ url: failed, file: `${images}/console-email.png` }, { viewport: { width: 1180, height: 560 } })
@@ -146,6 +157,7 @@ if (folder === undefined) {
   await page
     .locator('section', { hasText: 'Would this link be sent?' })
     .screenshot({ path: `${images}/console-links.png` })
+  writeFileSync(hashesFile, `${JSON.stringify(await hashPictures(), null, 2)}\n`)
 } else {
   mkdirSync(folder, { recursive: true })
   const pages: [string, string][] = [['inbox', `${inbox}/inbox`]]
