@@ -1,12 +1,16 @@
 /**
- * `npm run tables`: writes the tables of the documents that follow from the code, each between
- * `<!-- table: NAME -->` and `<!-- end -->`. `test/tidy.test.ts` fails if one of them is out of date.
+ * `npm run tables`: writes the tables of documents that follow from the code, each between
+ * `<!-- table: NAME -->` and `<!-- end -->`; `test/tidy.test.ts` fails if one is out of date. Those of
+ * `<!-- on the site: NAME -->` are on the site alone.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { CommandSpec } from '../src/cli/command.ts'
 import { tasks } from '../src/cli/program.ts'
 import { type Setting, settings } from '../src/config/settings.ts'
+import type { AuthHookKind } from '../src/domain/auth-hooks/auth-hook.ts'
+import { systems } from '../src/domain/auth-hooks/auth-hooks.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
 import { services } from '../src/services/services.ts'
@@ -15,20 +19,24 @@ import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
 import { renderRolesTable } from '../test/support/roles-table.ts'
 import { renderTable } from '../test/support/table.ts'
 
-type DocumentTable = { readonly name: string; readonly file: string; readonly render: () => string }
-
-const tables: readonly DocumentTable[] = [
-  { name: 'features', file: 'ARCHITECTURE.md', render: renderFeatures },
-  { name: 'roles', file: 'SECURITY.md', render: renderRolesTable },
-  { name: 'settings', file: 'docs/configuration.md', render: renderSettings },
-  { name: 'errors', file: 'docs/api.md', render: renderErrors },
-  { name: 'commands', file: 'docs/commands.md', render: renderCommands },
-  { name: 'languages', file: 'docs/languages.md', render: renderLanguages },
-  { name: 'providers', file: 'docs/relays.md', render: renderProviders },
-  { name: 'metrics', file: 'docs/observability.md', render: renderMetrics },
-]
+/** Parts of documents that follow from the code, by name. */
+const generated: Readonly<Record<string, () => string>> = {
+  'auth-servers': renderAuthServers,
+  commands: renderCommands,
+  errors: renderErrors,
+  features: renderFeatures,
+  languages: renderLanguages,
+  metrics: renderMetrics,
+  providers: renderProviders,
+  roles: renderRolesTable,
+  settings: renderSettings,
+}
 
 const code = (text: string): string => `\`${text}\``
+
+/** A file, as a block of code. */
+const renderFile = (file: string): string =>
+  `\`\`\`${extname(file).slice(1)}\n${readFileSync(toUrl(file), 'utf8')}\`\`\``
 
 /** The words of each feature in the names of files and folders. */
 const features = {
@@ -55,13 +63,31 @@ function renderFeatures(): string {
   return renderTable(['feature', 'folders and files of `src/`'], rows)
 }
 
+/** The first group that has the name of a variable. */
+const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
+  ['Database', /DATABASE|SECRET_KEYS|QUEUE_MAX/],
+  ['Relays', /SMTP/],
+  ['Reports', /BOUNCE|REPORTS/],
+  ['Console', /CONSOLE|OIDC/],
+  ['Commands', /^POSTERN_(URL|TOKEN_FILE)$/],
+  ['Listeners', /_LISTEN$|LINKS|AUTH_HOOKS/],
+  ['Other', /./],
+]
+
 function renderSettings(): string {
-  const rows = Object.entries<Setting>(settings).map(([name, setting]) => [
-    code(name),
-    describeDefault(setting),
-    setting.about,
-  ])
-  return renderTable(['variable', 'default', 'meaning'], rows)
+  const groups = Map.groupBy(
+    Object.entries<Setting>(settings),
+    ([name]) => settingGroups.find(([, names]) => names.test(name))?.[0],
+  )
+  const sections = settingGroups.map(([title]) => {
+    const rows = (groups.get(title) ?? []).map(([name, setting]) => [
+      code(name),
+      describeDefault(setting),
+      setting.about,
+    ])
+    return `## ${title}\n\n${renderTable(['variable', 'default', 'meaning'], rows)}`
+  })
+  return sections.join('\n\n')
 }
 
 function describeDefault({ absent = 'none', default: value }: Setting): string {
@@ -99,17 +125,32 @@ function renderCommands(): string {
         ? listing.commands.map((spec) => describeCommand(spec, `${listing.name} `))
         : [describeCommand(listing)],
     )
-    return `## ${task}\n\n${renderTable(['command', 'what it does', 'options'], rows)}`
+    return `## ${task}\n\n${renderTable(['command', 'what it does'], rows)}`
   })
   return sections.join('\n\n')
 }
 
-function describeCommand({ about, options = [], use }: CommandSpec, group = ''): readonly string[] {
-  const flags =
-    typeof options === 'function'
-      ? 'one for each setting of an app'
-      : options.map(({ long }) => code(long ?? '')).join(', ')
-  return [code(`${group}${use}`), about, flags]
+const describeCommand = ({ about, use }: CommandSpec, group = ''): readonly string[] => [code(`${group}${use}`), about]
+
+/** The steps of `postern auth-hook connect`, and the type of each message, for each auth server. */
+function renderAuthServers(): string {
+  const sections = systems.map(({ name, title, follows, kinds, setUp }) => {
+    const url = `https://hooks.example.com/${name}/acme`
+    const steps = setUp({ url, secret: null }).map(({ text, block }, index) => {
+      const lines = block === undefined ? [] : ['```text', ...block.split('\n'), '```']
+      const indented = lines.map((line) => (line === '' ? '' : `   ${line}`)).join('\n')
+      return `${index + 1}. ${text}${lines.length === 0 ? '' : `\n\n${indented}`}`
+    })
+    const rows = Object.entries(kinds).map(([kind, email]) => [code(kind), describeKind(email)])
+    const table = renderTable(['message', 'email'], rows)
+    return `## ${title}\n\nTested with requests as ${follows} makes them.\n\n${steps.join('\n\n')}\n\n${table}`
+  })
+  return sections.join('\n\n')
+}
+
+function describeKind(kind: AuthHookKind): string {
+  if (kind === 'notice') return 'a notice: not sent'
+  return kind.purpose === undefined ? code(kind.type) : `${code(kind.type)}, purpose ${code(kind.purpose)}`
 }
 
 function renderProviders(): string {
@@ -147,18 +188,26 @@ function renderMetrics(): string {
   return renderTable(['metric', 'type', 'labels', 'meaning'], rows)
 }
 
-/** The path of each document with tables, and its text with the tables as the code has them. */
-export function renderDocuments(): ReadonlyMap<string, string> {
-  const documents = new Map<string, string>()
-  for (const { name, file, render } of tables) {
-    const text = documents.get(file) ?? readFileSync(toUrl(file), 'utf8')
-    const place = new RegExp(`(?<=<!-- table: ${name} -->\n\n).*?(?=\n\n<!-- end -->)`, 's')
-    if (!place.test(text)) throw new Error(`${file} has no place for the table ${name}`)
-    documents.set(file, text.replace(place, render))
-  }
-  return documents
+const tablePlace = /(?<=<!-- table: ([\w-]+) -->\n\n).*?(?=\n\n<!-- end -->)/gs
+const sitePlace = /<!-- on the site: (\S+) -->/g
+
+function render(name: string): string {
+  const text = name.includes('/') ? renderFile(name) : generated[name]?.()
+  if (text === undefined) throw new Error(`nothing is generated as ${name}`)
+  return text
 }
+
+/** A document as it is kept, with the tables as the code has them. */
+export const updateTables = (text: string): string => text.replaceAll(tablePlace, (_, name: string) => render(name))
+
+/** A document as the site shows it: also with what only the site shows, tables and the files of samples. */
+export const completeForSite = (text: string): string => text.replaceAll(sitePlace, (_, name: string) => render(name))
 
 const toUrl = (file: string): URL => new URL(`../${file}`, import.meta.url)
 
-if (import.meta.main) for (const [file, text] of renderDocuments()) writeFileSync(toUrl(file), text)
+if (import.meta.main)
+  for (const file of globSync('{,docs/}*.md', { cwd: fileURLToPath(toUrl('')) })) {
+    const text = readFileSync(toUrl(file), 'utf8')
+    const updated = updateTables(text)
+    if (updated !== text) writeFileSync(toUrl(file), updated)
+  }

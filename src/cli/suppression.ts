@@ -46,7 +46,7 @@ const list = command({
   use: 'list',
   about: 'list suppressions, newest first',
   options: [...filterOptions(), limitOption()],
-  examples: ['postern suppression list --reason complained'],
+  examples: ['postern suppression list --reason complaint'],
   run: async ({ call }, _, { limit, ...filters }: Filters & { limit: number }) =>
     withSlugs(call, await listAll(call, 'suppression.list', { query: filters }, limit)),
   document: ({ items }) => items,

@@ -4,8 +4,7 @@
  *
  *     POSTERN_APP_WEBHOOKS_PRIVATE: {
  *       default: { serve: 'no', dev: 'yes', command: 'no' },
- *       about: '`yes` lets webhooks go to private addresses, and over http',
- *     },
+ *       about: '`yes` allows [webhooks](app-webhooks.md) to private addresses, and over http'     },
  */
 
 /** `serve` needs every setting; `dev` and the commands fall back to what dev mode makes in ./.postern. */
@@ -39,15 +38,13 @@ export const settings = {
     example: 'for example sqlite:/var/lib/postern/postern.db, or postgres://user:password@host/database',
     about:
       '`sqlite:PATH` for one machine, or `postgres://user:password@host/database` (PostgreSQL 14 or newer) ' +
-      'for several. Several hosts with commas; options `?schema=` (`postern`), `?sslrootcert=FILE`, ' +
-      '`?sslmode=disable`',
+      'for several; several hosts with commas. Options `?schema=`, `?sslrootcert=FILE`, `?sslmode=disable`',
   },
   POSTERN_DATABASE_LISTEN_URL: {
     absent: '`POSTERN_DATABASE_URL`',
     about:
-      'a direct connection for the worker session; needed if `POSTERN_DATABASE_URL` goes through a ' +
-      "transaction pooler. Without it, workers poll four times a second and a dead worker's mail waits for " +
-      'up to 60 s',
+      'a direct connection for the worker, if `POSTERN_DATABASE_URL` goes through a ' +
+      '[transaction pooler](postgresql.md#poolers)',
   },
   POSTERN_SECRET_KEYS: {
     default: outsideServe(`file:${devSecretKeysFile}`),
@@ -55,71 +52,60 @@ export const settings = {
     example:
       'set the ring that the database was made with; for a new database, "postern secret new" prints one: ' +
       'set the whole line',
-    about:
-      'the key ring `id:base64,id:base64,…`, or `file:PATH`, a file that other users cannot read and its ' +
-      'group cannot write (0600, 0640, 0400, 0440)',
+    about: 'the [key ring](#key-ring) `id:base64,id:base64,…`, or `file:PATH`',
   },
   POSTERN_SMTP_URL: {
     default: { dev: 'capture' },
     absent: 'required by `serve` with the role `worker`',
     example: 'for example smtp://user:password@host:587',
     about:
-      'one or more relays in order of preference, separated by spaces: `smtp://user:password@host:587`, ' +
-      '`smtps://host`, or a mail API ([relays](relays.md)). Options `?connections=`, `&rate=`, `&ca=FILE`, ' +
-      '`&name=`, `&tls=starttls` or `none`',
+      'one or more [relays](relays.md) in order of preference, separated by spaces: ' +
+      '`smtp://user:password@host:587`, `smtps://host`, or a [mail API](mail-apis.md)',
   },
   POSTERN_SMTP_CONNECTIONS: { default: '5', about: 'connections to each relay' },
   POSTERN_SMTP_NAME: {
     absent: "the machine's name",
     about:
-      'the host name that Postern sends in EHLO; it must contain a dot and should resolve in DNS. If the ' +
-      "machine's name has no dot, Postern uses the host of the hosted links, then the domain of the bounce " +
-      'address, then that of the sender whose email opened the connection',
+      "the host name that Postern sends in EHLO; it must contain a dot. If the machine's name has none, see " +
+      '[relays](relays.md)',
   },
-  POSTERN_SMTP_RATE: { absent: 'no limit', about: 'emails a second to each relay' },
+  POSTERN_SMTP_RATE: { absent: 'no limit', about: 'emails a second from each process to each relay' },
   POSTERN_API_LISTEN: { default: '127.0.0.1:4020', about: 'the API' },
   POSTERN_LINKS_LISTEN: {
     default: '127.0.0.1:4021',
-    about: 'the pages of hosted links; only if `POSTERN_LINKS_BASE_URL` is set, or in dev mode',
+    about: 'the pages of [hosted links](hosted-links.md)',
   },
   POSTERN_LINKS_BASE_URL: {
-    absent: "none; in dev mode the links listener's own address",
-    about:
-      'the https URL at which browsers reach those pages; may have a path. Without it there are no hosted ' + 'links',
+    absent: "none; in dev mode the listener's own",
+    about: 'the https URL at which browsers reach those pages; may have a path. Without it there are no hosted links',
   },
   POSTERN_AUTH_HOOKS_LISTEN: {
     default: { dev: '127.0.0.1:4025' },
-    about:
-      'where [auth servers](auth-hooks.md) post their mail; needs the role `auth-hooks`. Every call is authenticated, ' +
-      'so it may be an address that containers reach',
+    about: 'where [auth servers](auth-hooks.md) post their emails',
   },
   POSTERN_AUTH_HOOKS_URL: {
     absent: 'the listener on this machine',
-    about:
-      'how auth servers reach it, such as `https://hooks.example.com`; may have a path. Shown in ' + 'instructions',
+    about: 'how auth servers reach it, such as `https://hooks.example.com`; shown in instructions',
   },
   POSTERN_CONSOLE_LISTEN: {
     default: '127.0.0.1:4022',
     about:
-      'the [console](console.md) and the [management API](management.md), for operators; `off` turns both ' +
-      'off. Let only your operators reach it. In dev mode, loopback only unless `POSTERN_CONSOLE_PUBLIC` is ' +
-      'set',
+      'the [console](console.md) and the [management API](management.md); `off` turns both off. Let only your ' +
+      'operators reach it',
   },
   POSTERN_CONSOLE_URL: {
     absent: '`http://postern.localhost:4022`',
     about:
-      'the https origin at which browsers reach the [console](console.md). Its pages answer only to this ' +
-      "name and, if it listens on loopback, to the machine's own names. Passkeys are bound to it",
+      'the https origin of the [console](console.md#a-name-of-its-own). Its pages answer only to this name and, on loopback, to those of the machine; ' +
+      'passkeys are bound to it',
   },
   POSTERN_CONSOLE_PUBLIC: {
     about:
-      '`yes` lets the dev-mode console, which needs no sign-in, listen on addresses other than loopback, as ' +
-      'a container requires',
+      '`yes` lets the dev-mode console, which needs no sign-in, listen on other addresses than loopback, for ' +
+      'containers',
   },
   POSTERN_OIDC_ISSUER: {
-    about:
-      'the OpenID provider through which people sign in to the [console](console.md#openid-connect); ' +
-      'requires the next three variables',
+    about: 'the [OpenID provider](console.md#openid-connect) for sign-in to the console; requires the next three',
   },
   POSTERN_OIDC_CLIENT_ID: {
     example: 'the id that the provider gave to Postern',
@@ -127,55 +113,45 @@ export const settings = {
   },
   POSTERN_OIDC_CLIENT_SECRET: {
     example: 'the secret that the provider gave to Postern, or file:PATH',
-    about: "the client's secret, or `file:PATH`, a file that other users cannot read",
+    about: "the client's secret, or `file:PATH`",
   },
   POSTERN_OIDC_ROLES: {
     example: 'such as "claim=groups postern-admins=admin acme-team=operator:acme"',
-    about:
-      'the role and apps of each group: `claim=groups postern-admins=admin support=reader ' +
-      'acme-team=operator:acme`',
+    about: 'the role and apps of each group: `claim=groups postern-admins=admin acme-team=operator:acme`',
   },
   POSTERN_OPS_LISTEN: { default: '127.0.0.1:4023', about: '`/livez`, `/readyz` and `/metrics` (Prometheus)' },
   POSTERN_QUEUE_MAX: {
     default: '1000000',
-    about: 'how many emails may be queued; beyond it the API answers 503',
+    about: 'how many emails may be queued; beyond that the API returns 503',
   },
   POSTERN_ROLES: {
     default: roles.join(','),
-    about: 'what this process does; with only `console`, it serves operators and does not accept or send mail',
+    about: 'what this process does',
   },
   POSTERN_BOUNCE_ADDRESS: {
     about:
-      'the address behind which each email gets a bounce address of its own, such as ' +
-      '`bounces@bounce.example.com`; its domain needs MX and SPF records ([after ' +
-      'delivery](after-delivery.md))',
+      'gives each email a [bounce address](bounces.md) of its own behind this one, such as ' +
+      '`bounces@bounce.example.com`; its domain needs MX and SPF records',
   },
   POSTERN_BOUNCE_LISTEN: {
     about:
-      'the [bounce listener](after-delivery.md#the-bounce-listener): the address at which mail servers ' +
-      'deliver reports, such as `127.0.0.1:4024`; needs the role `reports`',
+      'where mail servers deliver reports: the [bounce listener](bounces.md#the-bounce-listener), such as ' +
+      '`127.0.0.1:4024`',
   },
   POSTERN_BOUNCE_TLS: {
-    about:
-      "`CERTIFICATE:KEY`, two files in PEM, with which the bounce listener offers STARTTLS; the key's file " +
-      'has the modes of a secret',
+    about: '`CERTIFICATE:KEY`, two PEM files with which the bounce listener offers STARTTLS',
   },
   POSTERN_REPORTS_LISTEN: {
-    about:
-      'where [webhooks of mail providers](provider-webhooks.md) arrive, such as `127.0.0.1:4026`; needs the ' +
-      'role `reports`, and the next variable',
+    about: 'where [events of mail providers](provider-webhooks.md) arrive, such as `127.0.0.1:4026`; requires the next',
   },
   POSTERN_REPORTS_KEYS: {
     example: 'POSTERN_REPORTS_LISTEN takes calls that prove themselves, for example by basic:USER:PASSWORD',
-    about:
-      'how the providers prove themselves: a key for each, such as `basic:USER:PASSWORD` ' +
-      '([all kinds](provider-webhooks.md#set-up)), or `file:PATH`, a file that other users cannot read',
+    about: 'the [keys of the providers](provider-webhooks.md#set-up), such as `basic:USER:PASSWORD`, or `file:PATH`',
   },
   POSTERN_DNS_SERVERS: {
     about:
-      'the resolvers that the [check of a domain](domains.md#check) and [webhooks](app-webhooks.md) ask, such ' +
-      "as `10.0.0.53` or `127.0.0.1:5353`; without it, the machine's resolver and the name servers of each " +
-      'zone',
+      'the resolvers for [checks of a domain](domains.md#check) and [webhooks](app-webhooks.md), such as `10.0.0.53`; ' +
+      "without it, the machine's resolver and the name servers of each zone",
   },
   POSTERN_APP_WEBHOOKS_PRIVATE: {
     default: { serve: 'no', dev: 'yes', command: 'no' },
@@ -186,11 +162,9 @@ export const settings = {
     about: logLevels.map((level) => `\`${level}\``).join(', '),
   },
   POSTERN_URL: {
-    about:
-      'for commands only: runs them through the management API at that URL ' +
-      '([management.md](management.md#from-another-machine))',
+    about: 'for commands: run them through the [management API](management.md#from-another-machine) at this URL',
   },
-  POSTERN_TOKEN_FILE: { about: 'for commands only: the file with the token for `POSTERN_URL`' },
+  POSTERN_TOKEN_FILE: { about: 'for commands: the file with the token for `POSTERN_URL`' },
 } as const satisfies Readonly<Record<`POSTERN_${string}`, Setting>>
 
 export type SettingName = keyof typeof settings

@@ -1,6 +1,6 @@
 /**
  * Faults of a PostgreSQL server: it is down, hangs, holds locks, loses its standby, loses the answer, runs
- * out of connections. Tests are named after rows of the fault matrix (see docs/operations.md for what an
+ * out of connections. Tests are named after rows of the fault matrix (see docs/postgresql.md for what an
  * operator sees). A 503 must come in bounded time. A 202 must never be sent before the email is durable.
  */
 import assert from 'node:assert/strict'

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { emailTypes } from '../request/email-kinds.ts'
@@ -172,18 +171,5 @@ test('the instructions name the address, and the secret only if they are given i
     assert.equal(shown.includes('SECRET-4711'), system.auth.kind === 'bearer' || system.auth.makeSecret !== null)
     const hidden = JSON.stringify(system.setUp({ url, secret: null }))
     assert.equal(hidden.replaceAll(/(psh_|v1,whsec_)…/g, 'SECRET-4711'), shown)
-  }
-})
-
-test('the document has the steps and blocks that the program prints, and every kind', () => {
-  const document = readFileSync(new URL('../../../docs/auth-hooks.md', import.meta.url), 'utf8')
-  // Lists and tables of Markdown indent and pad.
-  const plain = (text: string) => text.replaceAll(/[\s|]+/g, ' ').trim()
-  const whole = plain(document)
-  for (const { name, title, follows, kinds, setUp } of systems) {
-    assert.ok(whole.includes(plain(`### ${title} Tested with requests as ${follows}`)), title)
-    for (const { text, block = '' } of setUp({ url: `https://hooks.acme.test/${name}/acme`, secret: null }))
-      for (const part of [text, block]) assert.ok(whole.includes(plain(part)), `${title}: ${part}`)
-    for (const kind of Object.keys(kinds)) assert.ok(document.includes(`\`${kind}\``), kind)
   }
 })

@@ -68,7 +68,7 @@ function sample(kind: string): object {
 
 const setUp: AuthHook['setUp'] = ({ url, secret }) => [
   {
-    text: 'Put this into the configuration of Kratos. The body is the template below, in base64.',
+    text: 'Add this to the configuration of Kratos. The body is the template below, in base64.',
     block: `courier:
   delivery_strategy: http
   http:
@@ -86,15 +86,15 @@ const setUp: AuthHook['setUp'] = ({ url, secret }) => [
           in: header`,
   },
   {
-    text: 'The template sends the address, the link, the code and its life, and nothing else.',
+    text: 'The template sends the address, the link, the code and how long it lives, and nothing else.',
     block: template,
   },
   {
-    text: 'Let this app use hosted links, and allow the address that links of Kratos lead to.',
+    text: 'In Postern, turn hosted links on for this app, and allow the address of the links in emails of Kratos.',
     block: 'https://auth.example.com/self-service/*',
   },
   {
-    text: 'Let this app show codes, and set the page on which people type them: with the method "code", the emails for sign-in, registration and recovery have no link.',
+    text: 'Allow codes for this app, and set the page where people type them. With the method "code", the emails for sign-in, registration and recovery have no link.',
   },
 ]
 

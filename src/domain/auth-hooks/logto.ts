@@ -68,17 +68,17 @@ export const logto: AuthHook = {
   sample,
   setUp: ({ url, secret }) => [
     {
-      text: 'In the console of Logto, under Connectors, add the email connector "HTTP Email" with this configuration.',
+      text: 'In the Logto console, under Connectors, add the email connector "HTTP Email" with this configuration.',
       block: JSON.stringify({ endpoint: url, authorization: `Bearer ${secret ?? 'psh_…'}` }, null, 2),
     },
     {
-      text: 'Let this app show codes, and set the page on which people type them: emails of Logto carry a code and no link.',
+      text: 'In Postern, allow codes for this app, and set the page where people type them: emails of Logto have a code and no link.',
     },
     {
-      text: 'Set the life of a code here, if it is not 10 minutes in Logto.',
+      text: 'If codes do not live for 10 minutes in Logto, set their life in Postern too.',
     },
     {
-      text: 'To invite people to organisations, let this app use hosted links, and allow the page that the invitations of your backend lead to.',
+      text: 'To invite people to organisations, turn hosted links on for this app, and allow the page that the links of your invitations open.',
     },
     {
       text: 'Send a test email from the connector: it has the code 000000.',

@@ -45,7 +45,7 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
   const [uri, secrets] = [url, secret ?? 'v1,whsec_…'].map((text) => JSON.stringify(text))
   return [
     {
-      text: 'In the dashboard of Supabase, under Authentication, Hooks, add the "Send Email" hook of the type HTTPS, with this address.',
+      text: 'In the Supabase dashboard, under Authentication, Hooks, add the "Send Email" hook with the type HTTPS and this address.',
       block: url,
     },
     {
@@ -53,19 +53,19 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
       block: secret ?? 'v1,whsec_…',
     },
     {
-      text: 'If the settings of the project are in supabase/config.toml, add this there instead.',
+      text: 'If you configure the project in supabase/config.toml, add this there instead.',
       block: `[auth.hook.send_email]\nenabled = true\nuri = ${uri}\nsecrets = ${secrets}`,
     },
     {
-      text: 'On a server of your own, set these variables. While you replace a secret, give the old and the new one with | between them, here or in config.toml.',
+      text: 'If you host Supabase yourself, set these variables. While you replace a secret, write the old and the new one with | between them, here or in config.toml.',
       block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
     },
     {
-      text: 'Set verifyUrl here to the address below, let this app use hosted links, and allow that address. Or set pages of the app that call verifyOtp with the parameter token as token_hash.',
+      text: 'In Postern, set verifyUrl to the address below, turn hosted links on for this app, and allow that address. Or set pages of your app that call verifyOtp with the parameter token as token_hash.',
       block: 'https://REF.supabase.co/auth/v1/verify',
     },
     {
-      text: 'If "Email OTP expiration" of the project is not 3600 seconds, set it here as the life of links: Supabase does not send it. Codes need no setting in Supabase; let this app show them.',
+      text: 'Supabase does not send how long a link lives. If "Email OTP expiration" of the project is not 3600 seconds, set it in Postern too. To show codes, allow them for this app.',
     },
   ]
 }

@@ -114,22 +114,22 @@ export const zitadel: AuthHook = {
   sample,
   setUp: ({ url }) => [
     {
-      text: 'Add an email provider over HTTP to the instance, with the token of an instance administrator. The answer has its id and its signingKey.',
+      text: 'Add an email provider over HTTP to the instance, with the token of an instance administrator. The answer contains its id and its signingKey.',
       block: call('http', { endpoint: url, description: 'Postern' }),
     },
     {
-      text: 'Copy the signingKey into Postern: calls without a signature are refused, and Zitadel shows it once.',
+      text: 'Copy the signingKey into Postern. Zitadel shows it once, and Postern refuses requests without a signature.',
     },
     {
-      text: 'Activate the provider: from now on it takes all emails of the instance.',
+      text: 'Activate the provider. From then on it gets all emails of the instance.',
       block: call('ID/_activate', {}),
     },
     {
-      text: 'Let this app use hosted links, and allow the address that links of Zitadel lead to. It must be https.',
+      text: 'In Postern, turn hosted links on for this app, and allow the address of the links in emails of Zitadel. It must be https.',
       block: 'https://ZITADEL_DOMAIN/ui/*',
     },
     {
-      text: 'If you changed how long codes live in Zitadel, set it here too: Zitadel sends it with one-time passwords only. To show codes beside links, let this app show them.',
+      text: 'Zitadel sends how long a code lives with one-time passwords only. If you changed it, set it in Postern too. To show codes beside links, allow them for this app.',
     },
   ],
 }

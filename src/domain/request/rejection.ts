@@ -18,7 +18,7 @@ export const refusals = {
   invalid_key: {
     status: 401,
     message:
-      'The delivery key is unknown here, revoked or expired, or its app is disabled. Was it made for another database? "postern key list APP" shows the keys of an app.',
+      'The delivery key is unknown here, revoked or expired, or its app is disabled. Was it created for another database? "postern key list APP" shows the keys of an app.',
   },
   url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
   unsupported_email: {
@@ -38,7 +38,7 @@ export const refusals = {
   queue_full: { status: 503, message: 'The delivery queue is full; the email was not queued. Try again.' },
   queue_unavailable: {
     status: 503,
-    message: 'The delivery queue is unavailable; the email may have been queued all the same.',
+    message: 'The delivery queue is unavailable; the email may have been queued anyway.',
   },
 } as const
 
