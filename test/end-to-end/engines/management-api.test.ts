@@ -42,18 +42,6 @@ test('the service answers with its document, without a token', async () => {
   assert.deepEqual(versioned.map(({ operationId }) => operationId).sort(), ['app.change', 'app.put', 'app.show'])
 })
 
-test('docs/management.md names every operation', () => {
-  const page = readFileSync(join(root, 'docs/management.md'), 'utf8')
-  for (const operation of operationNames) {
-    const { method, path } = findOperation(operation)
-    const rows = page.split('\n').filter((line) => line.startsWith('|') && line.includes(`${path}\``))
-    assert.ok(
-      rows.some((row) => row.includes(`\`${method}`)),
-      `${method} ${path}`,
-    )
-  }
-})
-
 test('another method is answered 405, another path 404, and cookies are ignored', async () => {
   const wrong = await ask(service, 'POST /v1/apps/acme', { token: admin(), body: {} })
   assert.deepEqual([wrong.status, wrong.headers.get('allow')], [405, 'PUT, GET, PATCH, DELETE'])
