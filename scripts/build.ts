@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { newDocument } from '../src/web/operators/api/openapi.ts'
 import { dropDeadLinks } from './drop-dead-links.ts'
+import { completeDocument } from './tables.ts'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 export const dist = join(root, 'dist')
@@ -51,6 +52,8 @@ export function build(): void {
     mkdirSync(join(dist, dirname(file)), { recursive: true })
     cpSync(join(root, file), join(dist, file))
   }
+  for (const file of globSync('docs/*.md', { cwd: dist }))
+    writeFileSync(join(dist, file), completeDocument(readFileSync(join(dist, file), 'utf8')))
   dropDeadLinks(dist)
   const write = (file: string, content: object) =>
     writeFileSync(join(dist, file), `${JSON.stringify(content, null, 2)}\n`)

@@ -1,7 +1,7 @@
 /**
  * `npm run tables`: writes the tables of documents that follow from the code, each between
  * `<!-- table: NAME -->` and `<!-- end -->`; `test/tidy.test.ts` fails if one is out of date. Those of
- * `<!-- on the site: NAME -->` are on the site alone.
+ * `<!-- on the site: NAME -->` are on the site and in the packages alone.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { extname } from 'node:path'
@@ -200,8 +200,8 @@ function render(name: string): string {
 /** A document as it is kept, with the tables as the code has them. */
 export const updateTables = (text: string): string => text.replaceAll(tablePlace, (_, name: string) => render(name))
 
-/** A document as the site shows it: also with what only the site shows, tables and the files of samples. */
-export const completeForSite = (text: string): string => text.replaceAll(sitePlace, (_, name: string) => render(name))
+/** A document as the site and the packages have it: also with long tables and the files of samples. */
+export const completeDocument = (text: string): string => text.replaceAll(sitePlace, (_, name: string) => render(name))
 
 const toUrl = (file: string): URL => new URL(`../${file}`, import.meta.url)
 

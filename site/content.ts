@@ -3,7 +3,7 @@ import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFil
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
-import { completeForSite } from '../scripts/tables.ts'
+import { completeDocument } from '../scripts/tables.ts'
 import { newDocument } from '../src/web/operators/api/openapi.ts'
 import { type OpenApi, renderOperations } from './operations.ts'
 
@@ -29,7 +29,7 @@ export function writeContent(folder: string): void {
     mkdirSync(dirname(join(folder, page)), { recursive: true })
     writeFileSync(join(folder, page), text)
   }
-  const texts = new Map(files.map((file) => [file, completeForSite(read(file))]))
+  const texts = new Map(files.map((file) => [file, completeDocument(read(file))]))
   for (const [file, text] of texts) write(pages.get(file) ?? '', changeLinks(text, file, pages))
   cpSync(join(root, 'docs/images'), join(folder, 'images'), { recursive: true })
   for (const chart of globSync('docs/*.svg', { cwd: root }))

@@ -8,7 +8,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, matchesGlob, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { authHookRefusals, completeForSite, updateTables } from '../scripts/tables.ts'
+import { authHookRefusals, completeDocument, updateTables } from '../scripts/tables.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { services } from '../src/services/services.ts'
 import { lockFiles, missingOptionals, readLock } from './support/complete-lock.ts'
@@ -370,7 +370,7 @@ test('every package that is shipped, or runs on Linux, has its checksum in the l
 test('the tables of documents are those of the code', () => {
   for (const file of tracked.filter((name) => name.endsWith('.md'))) {
     assert.equal(read(file), updateTables(read(file)), `${file}: run "npm run tables"`)
-    completeForSite(read(file)) // throws for a name that nothing is generated as
+    completeDocument(read(file)) // throws for a name that nothing is generated as
   }
 })
 
