@@ -11,7 +11,10 @@ import { root } from './build.ts'
 
 /** The manifests that have the version, and the documents that name artifacts by it. */
 export const manifests = ['package.json', 'client/package.json', 'tools/node/package.json']
-export const naming = ['docs/install.md', 'deploy/compose.yaml', 'deploy/kubernetes.yaml', '.ci/image']
+export const naming = [
+  ...['docs/install.md', 'docs/nextjs.md', 'docs/authjs.md', 'client/README.md'],
+  ...['deploy/compose.yaml', 'deploy/kubernetes.yaml', '.ci/image'],
+]
 
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
@@ -87,7 +90,7 @@ function writeVersion(version: string): void {
     change(file, (text) =>
       text
         .replaceAll(`postern:${minor(before)}`, `postern:${minor(version)}`)
-        .replaceAll(new RegExp(`(postern[-_])${before.replaceAll('.', '\\.')}`, 'g'), `$1${version}`),
+        .replaceAll(new RegExp(`(postern(?:-client)?[-_])${before.replaceAll('.', '\\.')}`, 'g'), `$1${version}`),
     )
 }
 

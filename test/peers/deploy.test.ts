@@ -109,7 +109,8 @@ test('the versions of the packages, of the images named and of the changelog agr
   const minor = version.split('.').slice(0, 2).join('.')
   for (const file of naming) {
     for (const [, tag] of read(file).matchAll(/\bpostern:(\d+[\d.]*)/g)) assert.equal(tag, minor, file)
-    for (const [, named] of read(file).matchAll(/postern[-_](\d+\.\d+\.\d+)/g)) assert.equal(named, version, file)
+    for (const [, named] of read(file).matchAll(/postern(?:-client)?[-_](\d+\.\d+\.\d+)/g))
+      assert.equal(named, version, file)
   }
   const node = parse(read('tools/node/package.json')).optionalDependencies as Record<string, string>
   const [, image] = /node:(\d+\.\d+\.\d+)-/.exec(read('Dockerfile')) ?? []
