@@ -36,7 +36,7 @@ const code = (text: string): string => `\`${text}\``
 
 /** A file, as a block of code. */
 const renderFile = (file: string): string =>
-  `\`\`\`${extname(file).slice(1)}\n${readFileSync(toUrl(file), 'utf8')}\`\`\``
+  `\`\`\`${extname(file).slice(1).replace('mjs', 'js')}\n${readFileSync(toUrl(file), 'utf8')}\`\`\``
 
 /** The words of each feature in the names of files and folders. */
 const features = {

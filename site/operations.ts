@@ -90,7 +90,7 @@ export function renderOperations({ components, paths }: OpenApi): string {
       `${summary}${/[.:]$/.test(summary) ? '' : '.'} ${description ?? ''}`.trim(),
       ...(rows.length === 0 ? [] : [table(['parameter', 'where, type', 'required', 'meaning'], rows)]),
       ...renderBody('Body', requestBody),
-      ...success.flatMap(([status, body]) => renderBody(`Answer ${status}`, body)),
+      ...success.flatMap(([status, body]) => renderBody(`Response ${status}`, body)),
       table(
         ['status', 'errors'],
         errors.map(([status, { content, description: text }]) => [status, listErrors(content, text)]),

@@ -54,7 +54,7 @@ export function readSettings(options: PosternOptions): Settings {
   if (!key || !url) {
     const missing = [
       ...(key ? [] : ['Pass deliveryKey, or set POSTERN_DELIVERY_KEY.']),
-      ...(url ? [] : ['Pass baseUrl, or set POSTERN_BASE_URL, such as https://postern.example.com.']),
+      ...(url ? [] : ['Pass baseUrl, or set POSTERN_BASE_URL, such as https://mail-api.example.com.']),
     ]
     throw faulty(missing.join(' '))
   }
@@ -115,7 +115,7 @@ function readBaseUrl(text: string, { insecureHttp = false }: PosternOptions): st
   try {
     url = new URL(text)
   } catch {
-    throw faulty('baseUrl is not an absolute URL such as https://postern.example.com.')
+    throw faulty('baseUrl is not an absolute URL such as https://mail-api.example.com.')
   }
   if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw faulty('baseUrl must be http or https, without user name, query or fragment.')

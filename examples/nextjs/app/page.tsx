@@ -19,21 +19,23 @@ export default function Home() {
 
   if (session)
     return (
-      <main>
+      <main className="mx-auto max-w-sm space-y-4 p-8">
         <h1>Hello, {session.user.email}</h1>
-        <button type="button" onClick={() => authClient.signOut()}>
+        <button type="button" className="rounded border p-2" onClick={() => authClient.signOut()}>
           Sign out
         </button>
       </main>
     )
   return (
-    <main>
+    <main className="mx-auto max-w-sm space-y-4 p-8">
       <h1>My App</h1>
-      <form onSubmit={signIn}>
+      <form onSubmit={signIn} className="space-y-4">
         <label>
-          Email <input name="email" type="email" required />
+          Email <input name="email" type="email" required className="rounded border p-2" />
         </label>
-        <button type="submit">Email me a link</button>
+        <button type="submit" className="rounded border p-2">
+          Email me a link
+        </button>
       </form>
       <p>{message}</p>
     </main>

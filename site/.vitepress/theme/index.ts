@@ -1,0 +1,4 @@
+import theme from 'vitepress/theme'
+import './tables.css'
+
+export default theme
