@@ -114,8 +114,8 @@ const remedies: Readonly<Record<number, string>> = {
 function renderErrors(): string {
   const rows = Object.entries(refusals)
     .filter(([name]) => !authHookRefusals.includes(name))
-    .map(([name, { message, status }]) => [`${status}`, code(name), message, remedies[status] ?? ''])
-  return renderTable(['status', '`code`', 'message', 'what to do'], rows)
+    .map(([name, { message, status }]) => [code(name), `${status}`, message, remedies[status] ?? ''])
+  return renderTable(['code', 'status', 'message', 'what to do'], rows)
 }
 
 function renderCommands(): string {

@@ -1,4 +1,4 @@
-/** An anchor for each row of a table that begins with code: a variable, a command, an error, a metric. */
+/** An anchor for each variable, command, error and metric: the code in the first cell of a row. */
 import type { MarkdownRenderer } from 'vitepress'
 
 export function anchorRows(markdown: MarkdownRenderer): void {
@@ -7,16 +7,15 @@ export function anchorRows(markdown: MarkdownRenderer): void {
     for (const [index, token] of tokens.entries()) {
       const isFirst = token.type === 'td_open' && tokens[index - 1]?.type === 'tr_open'
       if (!isFirst) continue
-      for (const { content, type } of tokens[index + 1]?.children ?? []) {
-        if (type !== 'code_inline') continue
+      for (const part of tokens[index + 1]?.children ?? []) {
+        if (part.type !== 'code_inline') continue
         // `app create <name>` becomes app-create.
-        const anchor = content
+        const anchor = part.content
           .replace(/ [<[].*$/, '')
           .replaceAll(/[^\w]+/g, '-')
           .replaceAll(/^-|-$/g, '')
-        if (anchor !== '' && !used.has(anchor)) token.attrSet('id', anchor)
+        if (anchor !== '' && !used.has(anchor)) part.attrSet('id', anchor)
         used.add(anchor)
-        break
       }
     }
   })
