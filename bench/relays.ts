@@ -3,7 +3,7 @@
  * after 100 ms, and the CPU of an email, by SMTP and by a mail API. The message is rendered once.
  */
 import { newRelay } from '../src/compose/delivery.ts'
-import { composeMessage, listMarks } from '../src/delivery/message/compose-message.ts'
+import { composeMessage, formatDate, listMarks } from '../src/delivery/message/compose-message.ts'
 import type { Message, Relay } from '../src/delivery/relay/relay.ts'
 import type { RelayAddress } from '../src/delivery/relay/relay-address.ts'
 import type { Reference } from '../src/domain/delivery/reference.ts'
@@ -105,7 +105,7 @@ function prepareMessage(): Message {
   const reference = `${id}.0123456789` as Reference
   const claim = { type, acceptedAt: now, ageMs: 0, expiresAt, content }
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  const headers = listMarks({ reference, type, slug, language: rendered.language })
+  const headers = listMarks({ reference, expires: formatDate(expiresAt), type, slug, language: rendered.language })
   const { from } = settings
   const email = { id, app: settings.name, slug, from, replyTo: null, type, url, code: null, expiresAt }
   const details = { ...rendered, ...email, headers }

@@ -21,7 +21,13 @@ import { describeOutcome, describeReply, type SpanResult, type Trace, traceAttem
 import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs, type Store } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
-import { attemptedAt, listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
+import {
+  attemptedAt,
+  formatDate,
+  listMarks,
+  type MessageComposer,
+  type MessageInput,
+} from './message/compose-message.ts'
 import { type Signer, signMessage } from './message/sign-message.ts'
 import type { Signers } from './message/signers.ts'
 import { inOrder, type Message, type MessageDetails, type Relay, type Submission } from './relay/relay.ts'
@@ -200,7 +206,7 @@ function describeMessage({ claim, app, reference, lifeLeftMs }: DescribedMessage
     slug,
     from: settings.from,
     replyTo: settings.replyTo ?? null,
-    headers: listMarks({ reference, type, slug, language: rendered.language }),
+    headers: listMarks({ reference, expires: formatDate(claim.expiresAt), type, slug, language: rendered.language }),
     type,
     url: claim.content.url,
     code: claim.content.code ?? null,

@@ -1,9 +1,10 @@
-/** Signatures as other software judges them, after a real Postfix. */
+/** Signatures and the expiry as other software reads them, after a real Postfix. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import PostalMime from 'postal-mime'
 import { dkimName, formatDkimRecord } from '../../src/domain/dns/dkim-record.ts'
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
@@ -18,6 +19,8 @@ import { eventually } from '../support/wait.ts'
 
 const noPostfix = lacking('postfix')
 const records: Record<string, string> = {}
+/** A whole second, as in a header. */
+const expiresAt = Math.floor(Date.now() / 1000) * 1000 + 3_600_000
 
 /** One email of each type, as the server behind Postfix gets it, signed with RSA and Ed25519. */
 async function sendSigned(): Promise<Buffer[]> {
@@ -37,7 +40,9 @@ async function sendSigned(): Promise<Buffer[]> {
   for (const [n, type] of emailTypes.entries()) {
     const names = { organisationName: 'Größe GmbH', inviterName: 'Ada' }
     const locale = ['en', 'ja', 'ar', 'de'][n]
-    const answer = await service.post(validBody({ type, to: `${type}@example.com`, locale, ...names }))
+    const answer = await service.post(
+      validBody({ type, to: `${type}@example.com`, expiresAt: new Date(expiresAt).toISOString(), locale, ...names }),
+    )
     assert.equal(answer.status, 202)
   }
   await eventually(() => sink.received.length === emailTypes.length, 30_000)
@@ -54,6 +59,8 @@ const altered = (message: Buffer): readonly (readonly [string, Buffer])[] => {
   return [
     ['the body', alter('\r\n\r\n--', '\r\n\r\nx--')],
     ['a header', alter('Feedback-ID: ', 'Feedback-ID: x')],
+    ['the expiry', alter('Expires: ', 'Expires: x')],
+    ['a second expiry', alter('\r\nExpires: ', '\r\nExpires: Fri, 31 Dec 9999 23:59:59 +0000\r\nExpires: ')],
     ['a second From', Buffer.concat([Buffer.from('From: <eve@evil.test>\r\n'), message])],
   ]
 }
@@ -148,3 +155,57 @@ test('our own judge, which other tests use, agrees', { skip: noPostfix }, () => 
   const [message = Buffer.alloc(0)] = messages
   for (const [change, bytes] of altered(message)) assert.ok(!judge(bytes).includes('pass'), change)
 })
+
+const readExpiry = {
+  'postal-mime': {
+    skip: false,
+    run: async (file) => {
+      const { headers } = await PostalMime.parse(readFileSync(file))
+      return String(Date.parse(headers.find(({ key }) => key === 'expires')?.value ?? '') / 1000)
+    },
+  },
+  Python: {
+    skip: lacking('python3'),
+    run: (file) => {
+      const program = `import email.policy,sys
+message=email.message_from_binary_file(open(sys.argv[1],'rb'),policy=email.policy.SMTP)
+print(int(email.utils.parsedate_to_datetime(message['Expires']).timestamp()))`
+      return execFileSync(toolPath('python3'), ['-c', program, file], { encoding: 'utf8' })
+    },
+  },
+  Go: {
+    skip: lacking('go'),
+    run: (file, folder) => {
+      const program = join(folder, 'expiry.go')
+      writeFileSync(
+        program,
+        `package main
+import ("fmt"; "net/mail"; "os")
+func main() {
+  message, err := mail.ReadMessage(os.Stdin); if err != nil { panic(err) }
+  at, err := mail.ParseDate(message.Header.Get("Expires")); if err != nil { panic(err) }
+  fmt.Println(at.Unix())
+}`,
+      )
+      return execFileSync(toolPath('go'), ['run', program], { encoding: 'utf8', input: readFileSync(file) })
+    },
+  },
+  MailTools: {
+    skip: lacking('Mail::DKIM'), // whose package needs MailTools
+    run: (file) => {
+      const program = `use Mail::Internet; use Date::Parse; open F,$ARGV[0];
+print str2time(Mail::Internet->new(\\*F)->head->get('Expires'))`
+      return execFileSync(toolPath('perl'), ['-e', program, file], { encoding: 'utf8' })
+    },
+  },
+} satisfies Record<string, { skip: string | false; run: (file: string, folder: string) => string | Promise<string> }>
+
+for (const [name, { run, skip }] of Object.entries(readExpiry))
+  test(`${name} reads the instant at which the link expires`, { skip: noPostfix || skip }, async (t) => {
+    const folder = temporaryFolder(t)
+    const file = join(folder, 'message')
+    for (const message of messages) {
+      writeFileSync(file, message)
+      assert.equal((await run(file, folder)).trim(), String(expiresAt / 1000))
+    }
+  })

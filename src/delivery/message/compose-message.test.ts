@@ -210,3 +210,31 @@ test('the Date is that of acceptance, and after half an hour that of the attempt
   assert.equal(dateOf(30 * 60_000), 'Fri, 20 Nov 2026 17:00:00 +0000')
   assert.equal(dateOf(30 * 60_000 + 1000), 'Fri, 20 Nov 2026 17:30:01 +0000')
 })
+
+test('Expires says when the link expires, in each email made of one form', () => {
+  const composer = new MessageComposer()
+  const expiry = (expiresAt: number) => {
+    const input = {
+      claim: { ...claim, type: 'magic_link' as const, expiresAt },
+      reference,
+      app: appWith(app),
+      lifeLeftMs,
+    }
+    return /^Expires: (.*)\r$/m.exec(composer.compose(input).toString())?.[1]
+  }
+  const given = [
+    '2026-11-20T17:15:00Z',
+    '2026-11-21T00:00:59.999Z',
+    '2026-11-20T17:15:00+05:30',
+    '9999-12-31T23:59:59Z',
+  ]
+  assert.deepEqual(
+    given.map((each) => expiry(Date.parse(each))),
+    [
+      'Fri, 20 Nov 2026 17:15:00 +0000',
+      'Sat, 21 Nov 2026 00:00:59 +0000',
+      'Fri, 20 Nov 2026 11:45:00 +0000',
+      'Fri, 31 Dec 9999 23:59:59 +0000',
+    ],
+  )
+})

@@ -85,10 +85,14 @@ function makeGapTexts({ claim, reference, app, lifeLeftMs }: MessageInput): GapT
     host: host ?? '',
     reference,
     to: content.to,
-    date: new Date(chooseDateMs(claim)).toUTCString().replace('GMT', '+0000'),
+    date: formatDate(chooseDateMs(claim)),
+    expires: formatDate(claim.expiresAt),
     messageIdDomain: content.messageIdDomain,
   }
 }
+
+/** RFC 5322 §3.3. A fraction of a second is left out. */
+export const formatDate = (ms: number): string => new Date(ms).toUTCString().replace('GMT', '+0000')
 
 /** Spam filters suspect a Date that is hours old: SpamAssassin from three hours on (DATE_IN_PAST_03_06). */
 const lateMs = 30 * minuteMs
@@ -108,14 +112,15 @@ export function composeMessage(input: MessageInput): Buffer {
   return Buffer.from(lines.map(encodeLine).join(''))
 }
 
-type MessageTexts = Pick<GapTexts, 'reference' | 'to' | 'date' | 'messageIdDomain'> & {
+type MessageTexts = Pick<GapTexts, 'reference' | 'to' | 'date' | 'expires' | 'messageIdDomain'> & {
   readonly settings: AppSettings
   readonly slug: string
   readonly type: EmailType
   readonly rendered: Rendered
 }
 
-function composeLines({ reference, to, date, messageIdDomain, settings, slug, type, rendered }: MessageTexts): Line[] {
+function composeLines(texts: MessageTexts): Line[] {
+  const { reference, to, date, expires, messageIdDomain, settings, slug, type, rendered } = texts
   const boundary = `=_${reference}`
   const headers = [
     `From: ${mailbox(settings.from)}`,
@@ -125,7 +130,7 @@ function composeLines({ reference, to, date, messageIdDomain, settings, slug, ty
     `Date: ${date}`,
     `Message-ID: <${reference}@${messageIdDomain}>`,
     'MIME-Version: 1.0',
-    ...listMarks({ reference, type, slug, language: rendered.language }).map(([name, value]) => `${name}: ${value}`),
+    ...listMarks({ reference, expires, type, slug, language: rendered.language }).map((mark) => mark.join(': ')),
     `Content-Type: multipart/alternative; boundary="${boundary}"`,
     '',
   ]
@@ -139,10 +144,11 @@ function composeLines({ reference, to, date, messageIdDomain, settings, slug, ty
   ]
 }
 
-type Marks = Pick<MessageTexts, 'type' | 'slug'> & { readonly reference: string; readonly language: string }
+type Marks = Pick<MessageTexts, 'type' | 'slug' | 'reference' | 'expires'> & { readonly language: string }
 
-/** The headers that tell mail systems what kind of message this is. */
-export const listMarks = ({ reference, type, slug, language }: Marks): [name: string, value: string][] => [
+/** The headers that tell mail systems what kind of message this is, and for how long it is of use. */
+export const listMarks = ({ reference, expires, type, slug, language }: Marks): [name: string, value: string][] => [
+  ['Expires', expires], // RFC 10080
   ['Content-Language', language], // RFC 3282
   ['Auto-Submitted', 'auto-generated'], // RFC 3834
   ['X-Auto-Response-Suppress', 'All'],

@@ -23,12 +23,13 @@ export const gaps = {
   code: '\x0e',
   codeHead: '\x0f',
   codeTail: '\x10',
+  expires: '\x11',
 } as const
 type Gap = keyof typeof gaps
 /** The text for each gap. */
 export type GapTexts = Readonly<Record<Gap, string>>
 
-const gapMarks = /[\x01-\x08\x0e-\x10]/g
+const gapMarks = /[\x01-\x08\x0e-\x11]/g
 const gapNames = new Map(Object.entries(gaps).map(([name, mark]) => [mark as string, name as Gap]))
 
 /** How a line goes over the wire. A `7bit` line must be short and ASCII; the others take any text. */
@@ -49,7 +50,7 @@ const plainLineMax = 900 // RFC 5322 allows 998
 
 /** Whether a line may stand in a 7bit part. */
 export const isPlain = (line: string): boolean =>
-  line.length <= plainLineMax && /^[\t\x01-\x08\x0e-\x10\x20-\x7e]*$/.test(line)
+  line.length <= plainLineMax && /^[\t\x01-\x08\x0e-\x11\x20-\x7e]*$/.test(line)
 
 export class MessageForm {
   /** Encoded lines, joined, and the lines with gaps between them. */

@@ -15,6 +15,7 @@ const message = Buffer.from(
     ' =?UTF-8?Q?_Acme?=',
     'Date: Wed, 25 Nov 2026 11:00:00 +0000',
     'Message-ID: <em_1.a@acme.test>',
+    'Expires: Wed, 25 Nov 2026 11:15:00 +0000',
     'MIME-Version: 1.0',
     'Auto-Submitted: auto-generated',
     'Feedback-ID: magic_link:acme:auth:postern',
@@ -84,6 +85,7 @@ for (const [what, from, to, result] of [
   ['the id for reports', 'X-Entity-Ref-ID: em_1', 'X-Entity-Ref-ID: em_2', 'a header was altered'],
   ['the type of feedback', 'magic_link:acme', 'magic_link:shop', 'a header was altered'],
   ['an automatic reply', 'Auto-Submitted: auto-generated', 'Auto-Submitted: no', 'a header was altered'],
+  ['the time at which the link expires', '11:15:00', '11:45:00', 'a header was altered'],
   ['the time of signing', `t=${signedAt}`, `t=${signedAt + 1}`, 'a header was altered'],
 ] as const)
   test(`a signature does not hold once somebody alters ${what}`, async () => {
@@ -96,6 +98,7 @@ for (const field of [
   'Cc: eve@example.com',
   'Subject: x',
   'Date: Wed, 25 Nov 2026 12:00:00 +0000',
+  'Expires: Thu, 26 Nov 2026 12:00:00 +0000',
   'Reply-To: eve@example.com',
   'Message-ID: <x@acme.test>',
   'Content-Type: text/html',

@@ -20,12 +20,12 @@ export type SignOptions = {
 
 const signed = [
   ...['from', 'to', 'reply-to', 'subject', 'date', 'message-id', 'mime-version', 'content-type'],
-  ...['auto-submitted', 'feedback-id', 'x-entity-ref-id'],
+  ...['expires', 'auto-submitted', 'feedback-id', 'x-entity-ref-id'],
 ]
 /** Named once more than they occur, so that nobody can add another one. */
 const oversigned = [
   ...['from', 'to', 'cc', 'subject', 'date', 'reply-to', 'message-id', 'content-type', 'mime-version'],
-  ...['content-transfer-encoding', 'sender', 'list-unsubscribe'],
+  ...['content-transfer-encoding', 'sender', 'list-unsubscribe', 'expires'],
 ]
 /** Set or added by relays that write their own Date. */
 const byRelay = ['date', 'message-id', 'sender', 'list-unsubscribe']
