@@ -25,7 +25,7 @@ export type Email =
   | (Common & {
       readonly type: Exclude<EmailType, 'organisation_invite'>
       /**
-       * A one-time code to show beside the link: 4 to 10 digits, or 4 to 12 letters and digits with single
+       * A one-time code to show beside the link: 4 to 10 digits, or 4 to 12 characters: letters and digits with single
        * hyphens between them, at least one letter. Shown only if the app's settings allow codes.
        */
       readonly code?: string | null | undefined

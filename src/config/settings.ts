@@ -96,12 +96,12 @@ export const settings = {
   POSTERN_CONSOLE_URL: {
     absent: '`http://postern.localhost:4022`',
     about:
-      'the https origin of the [console](console.md#a-name-of-its-own). Its pages answer only to this name and, on loopback, to those of the machine; ' +
+      'the origin of the [console](console.md#a-name-of-its-own), https except on loopback. Its pages are served only under this name and, on loopback, under those of the machine; ' +
       'passkeys are bound to it',
   },
   POSTERN_CONSOLE_PUBLIC: {
     about:
-      '`yes` lets the dev-mode console, which needs no sign-in, listen on other addresses than loopback, for ' +
+      '`yes` lets the dev-mode console, which needs no sign-in, listen on addresses other than loopback, for ' +
       'containers',
   },
   POSTERN_OIDC_ISSUER: {
@@ -130,7 +130,7 @@ export const settings = {
   },
   POSTERN_BOUNCE_ADDRESS: {
     about:
-      'gives each email a [bounce address](bounces.md) of its own behind this one, such as ' +
+      'gives each email a [bounce address](bounces.md) of its own, derived from this one, such as ' +
       '`bounces@bounce.example.com`; its domain needs MX and SPF records',
   },
   POSTERN_BOUNCE_LISTEN: {
@@ -142,7 +142,8 @@ export const settings = {
     about: '`CERTIFICATE:KEY`, two PEM files with which the bounce listener offers STARTTLS',
   },
   POSTERN_REPORTS_LISTEN: {
-    about: 'where [events of mail providers](provider-webhooks.md) arrive, such as `127.0.0.1:4026`; requires the next',
+    about:
+      'where [events of mail providers](provider-webhooks.md) arrive, such as `127.0.0.1:4026`; requires `POSTERN_REPORTS_KEYS`',
   },
   POSTERN_REPORTS_KEYS: {
     example: 'POSTERN_REPORTS_LISTEN takes calls that prove themselves, for example by basic:USER:PASSWORD',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isCode, parseCode, splitCode } from './one-time-code.ts'
 
-test('a code is 4 to 10 digits, or 4 to 12 letters and digits with single hyphens between them', () => {
+test('a code is 4 to 10 digits, or 4 to 12 characters: letters and digits with single hyphens between them', () => {
   for (const code of ['1234', '1234567890', 'A123', 'abcd', 'ABCDEFGHIJKL', 'AB-CD', 'A-1-2-3', '12A-4567-890'])
     assert.ok(isCode(code), code)
   for (const code of [

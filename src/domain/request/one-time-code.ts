@@ -3,7 +3,7 @@
  *
  *   code   = digits / mixed        shown as it was given
  *   digits = 4*10DIGIT
- *   mixed  = 4 to 12 letters and digits with single hyphens between them, at least one letter
+ *   mixed  = 4 to 12 characters: letters and digits with single hyphens between them, at least one letter
  */
 import { type Parsed, parsed, refuser } from '../parsed.ts'
 
@@ -25,7 +25,7 @@ export function parseCode(value: unknown, isInvitation: boolean): Parsed<string>
   if (isCode(value)) return parsed(value)
   return refuse(
     'malformed_code',
-    '4 to 10 digits, or 4 to 12 letters and digits with single hyphens between them, at least one letter.',
+    '4 to 10 digits, or 4 to 12 characters: letters and digits with single hyphens between them, at least one letter.',
   )
 }
 
