@@ -7,7 +7,7 @@
  * relay's address asks for it. If the relay's address says so, a relay in a private network gets mail without
  * TLS; its name is looked up for each connection, and must resolve to private addresses only.
  *
- * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is
+ * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if a listener is
  * missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
 import { lookup } from 'node:dns/promises'
@@ -22,6 +22,7 @@ import type { OAuthClient } from '../../../services/oauth-client.ts'
 import type { SmtpMailService } from '../../../services/services.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
+import { type Extensions, readExtensions } from './envelope-commands.ts'
 import { explain, toAnswer, xoauth2 } from './xoauth2.ts'
 
 export type SmtpAddress = {
@@ -58,14 +59,7 @@ export const newTokens = ({ credentials }: SmtpAddress): TokenSource | null =>
 /** An authenticated connection, and the service extensions that the relay offers on it. */
 export type RelayConnection = {
   readonly socket: Socket
-  readonly extensions: {
-    /** RFC 2920 */
-    readonly pipelining: boolean
-    /** RFC 3461 */
-    readonly dsn: boolean
-    /** RFC 1870 */
-    readonly size: boolean
-  }
+  readonly extensions: Extensions
 }
 
 const connectMs = 30_000
@@ -235,8 +229,11 @@ function step(connection: SMTPConnection, begin: (done: (error?: Error | null) =
 
 type Listener = (...values: unknown[]) => void
 
-/** Private parts of an open SMTPConnection (nodemailer 10.6); its types name `_socket` alone. */
-type Internals = { readonly _supportedExtensions?: readonly string[] } & {
+/**
+ * Private parts of an open SMTPConnection (nodemailer 10.6); its types name `_socket` alone. A server that knows
+ * HELO only has no lines.
+ */
+type Internals = { readonly _ehloLines?: readonly string[] } & {
   readonly [name in (typeof listeners)[number][1]]?: Listener
 }
 
@@ -255,22 +252,14 @@ const listeners = [
 function takeOver(connection: SMTPConnection): RelayConnection | SmtpFailure {
   // The types leave these parts out, so each is optional here and looked for below.
   const internals = connection as SMTPConnection & Internals
-  const { _socket: socket, _supportedExtensions: offered } = internals
+  const { _socket: socket, _ehloLines: offered = [] } = internals
   if (!socket || socket.destroyed) return toFailure(new Error('the connection was closed'))
-  if (offered === undefined) throw missing('_supportedExtensions')
   for (const [event, name] of listeners) {
     const listener = internals[name]
     if (listener === undefined || !socket.listeners(event).includes(listener)) throw missing(name)
     socket.removeListener(event, listener)
   }
-  return {
-    socket,
-    extensions: {
-      pipelining: offered.includes('PIPELINING'),
-      dsn: offered.includes('DSN'),
-      size: offered.includes('SIZE'),
-    },
-  }
+  return { socket, extensions: readExtensions(offered) }
 }
 
 const missing = (name: string): Error => new Error(`nodemailer has changed: its connection has no ${name}`)

@@ -16,6 +16,7 @@ import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
+import { accepts, envelopeCommands } from './envelope-commands.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
@@ -238,43 +239,7 @@ export class SmtpSession {
   }
 }
 
-const data = 'DATA\r\n'
-
-/**
- * The replies by which a server accepts a command. Some answer DATA with 250, but not behind commands of a
- * pipeline.
- */
-const accepts = (command: string, { pipelining }: RelayConnection['extensions']): RegExp => {
-  if (command !== data) return /^2/
-  return pipelining ? /^3/ : /^[23]/
-}
-
 const unexpectedReply = 'the relay sent an unexpected reply'
-
-/** MAIL, RCPT and DATA for one message; null if an address would break a command. */
-function envelopeCommands(
-  { to, reference }: Message,
-  { sender, bytes }: { readonly sender: EmailAddress; readonly bytes: number },
-  { dsn, size }: RelayConnection['extensions'],
-): readonly string[] | null {
-  if (/[\r\n<>]/.test(sender + to)) return null
-  const mail = [
-    `MAIL FROM:<${sender}>`,
-    ...(size ? [`SIZE=${bytes}`] : []),
-    ...(dsn ? ['RET=HDRS', `ENVID=${reference}`] : []),
-  ]
-  const rcpt = [`RCPT TO:<${to}>`, ...(dsn ? ['NOTIFY=FAILURE,DELAY', `ORCPT=rfc822;${encodeXtext(to)}`] : [])]
-  return [`${mail.join(' ')}\r\n`, `${rcpt.join(' ')}\r\n`, data]
-}
-
-/** RFC 3461 §4: `xtext`. */
-const encodeXtext = (text: string): string =>
-  Buffer.from(text)
-    .toString('latin1')
-    .replace(
-      /[^\x21-\x2a\x2c-\x3c\x3e-\x7e]/g,
-      (byte) => `+${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
-    )
 
 /** A line that begins with a dot gets another one (RFC 5321 §4.5.2). Composed messages end with CR LF. */
 const stuffDots = (bytes: Buffer): Buffer =>
