@@ -155,7 +155,7 @@ function manPage(tree: string): string {
 .SH NAME
 postern \\- ${description}
 ${part('USAGE', usage)}${part('COMMANDS', commands.join('\n'))}.SH EXIT STATUS
-0 done, 1 refused or failed, 2 wrong usage.
+0 done, 1 refused or failed, 2 usage error.
 .SH ENVIRONMENT
 /usr/share/doc/postern/configuration.md has every variable.
 .SH FILES
