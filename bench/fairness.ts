@@ -58,10 +58,10 @@ export async function run(scope: Scope): Promise<void> {
     }
   }
   const table: Table = {
-    columns: ['store and relay', 'quiet', 'flooded', 'more', 'target', 'delivered', "the flood's delivered"],
+    columns: ['store and relay', 'quiet', 'flooded', 'difference', 'target', 'delivered', 'flood emails delivered'],
     rows,
   }
-  report('fairness', { "p99 of the other app's emails (the worst, where they are few), ms": table }, measured)
+  report('fairness', { "p99 of the other app's emails (the maximum where there are few), ms": table }, measured)
 }
 
 /** Sends for the other app at its rate. `others` counts the emails of the flood sent meanwhile. */

@@ -54,7 +54,7 @@ export async function run(scope: Scope): Promise<void> {
       serial += rate * 100
     }
   }
-  report('latency', { 'Milliseconds from when it was due': table(measured) }, measured.map(summary))
+  report('latency', { 'Milliseconds from when each request was due': table(measured) }, measured.map(summary))
   writeChart('latency', chart(measured))
 }
 
@@ -83,7 +83,7 @@ const summary = ({ name, rate, accept, deliverMs }: Measured) => ({
 const one = (value: number | undefined) => (value === undefined ? '' : value.toFixed(1))
 
 const table = (measured: readonly Measured[]): Table => ({
-  columns: ['sender', 'a second', '202: p50', '202: p99', '250: p50', '250: p99', 'delivered'],
+  columns: ['sender', 'per second', '202: p50', '202: p99', '250: p50', '250: p99', 'delivered'],
   rows: measured.map(({ name, rate, accept, deliverMs }) => [
     name,
     String(rate),

@@ -198,6 +198,6 @@ const listTable = (lists: readonly Timed[], counting: number): Table => ({
 const besideTable = ({ alone, beside, apart }: Beside): Table =>
   comparedTable([
     ['alone', alone],
-    ['they read the same process', beside],
-    ['they read a process with the role console', apart],
+    ['they read from the same process', beside],
+    ['they read from a console process', apart],
   ])

@@ -41,7 +41,7 @@ export const count = (value: number): string => Math.round(value).toLocaleString
 export function standingsTable(what: string, standings: readonly Standing[]): Table {
   const base = standings[0]?.median ?? 1
   return {
-    columns: [what, 'a second', 'rounds', 'ratio'],
+    columns: [what, 'per second', 'rounds', 'ratio'],
     rows: standings.map(({ name, median: value, rounds }) => [
       name,
       count(value),
@@ -94,7 +94,7 @@ export function comparedTable(situations: readonly (readonly [string, readonly R
   const p99Of = (rounds: readonly Round[] = []) => median(rounds.map(({ p99Ms }) => p99Ms))
   const base = p99Of(situations[0]?.[1])
   return {
-    columns: ['accepting', 'a second', 'p50 ms', 'p99 ms', 'ratio', 'p99 of the rounds'],
+    columns: ['accepting', 'per second', 'p50 ms', 'p99 ms', 'ratio', 'p99 of the rounds'],
     rows: situations.map(([name, rounds]) => [
       name,
       count(median(rounds.map(({ perSecond }) => perSecond))),

@@ -57,7 +57,7 @@ export async function run(scope: Scope): Promise<void> {
         ]),
       },
       [`Over ${cpuConnections} connections, answered at once`]: {
-        columns: ['relay', 'a second', 'CPU of an email, µs', 'ratio'],
+        columns: ['relay', 'per second', 'CPU per email, µs', 'ratio'],
         rows: kinds.map(({ name }, index) => [
           name,
           count(medianOf(index, 'perSecond')),

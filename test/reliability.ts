@@ -33,7 +33,7 @@ const faults: readonly string[] = [
   'clocks jump or differ',
   'queue at capacity',
   'a million queued',
-  'very many due at once',
+  'a great many emails due at once',
   'relay down, refused credentials',
   'relay very slow',
   'greylisting',
@@ -45,7 +45,7 @@ const faults: readonly string[] = [
   'two workers; a worker paused beyond its lease',
   'an email that crashes the worker',
   'SIGTERM under load',
-  'the link expires on its way',
+  'the link expires in transit',
   'key revoked, app disabled or deleted, with mail queued',
   'one app floods',
   'numbers, arrays, null for strings',
@@ -56,7 +56,7 @@ const faults: readonly string[] = [
   'request smuggling',
   'recipients smuggled through fields',
   'markup and look-alikes in names',
-  'tricks with URLs',
+  'URL tricks',
   'guessed keys',
   'secrets in logs',
   'hosted links forged, expired, prefetched, framed',
@@ -64,11 +64,11 @@ const faults: readonly string[] = [
   'generated requests',
   'a worker is killed while it holds mail',
   'two processes with the worker role on one SQLite file',
-  'the machine of a worker vanishes without a word',
+  "a worker's machine vanishes without warning",
   'the log cannot be written',
-  'a file of the database is moved, deleted or replaced',
-  'a key of the ring is wrong or missing',
-  'signals of log rotation, the hangup of a terminal',
+  'a database file is moved, deleted or replaced',
+  'a key in the ring is wrong or missing',
+  'log rotation signals, terminal hangup',
   'few file descriptors',
 ]
 
@@ -148,9 +148,9 @@ const failed = suites.filter((suite) => suite.failed).map(({ name }) => `\`test:
 
 const text = `# Reliability
 
-The faults that are tested, and their results in the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
-${process.versions.node}). The invariant: every email answered 202 is delivered, or still queued, or expired, failed or
-cancelled with its reason on record. It is sent at most once more than it had ambiguous attempts, never at or after
+These are the faults that are tested, with the results of the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
+${process.versions.node}). The invariant: every email that got a 202 is delivered, suppressed, still queued, or expired, failed or
+cancelled with a recorded reason. It is sent at most once, plus once per ambiguous attempt, never at or after
 its expiry, and never for another app. A duplicate counted here had such an attempt, or its test failed.
 
 ${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.**`}
@@ -158,7 +158,7 @@ ${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.
 ${tableOf(suites.flatMap(({ results }) => results))}
 
 Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
-\`tried\` is how often the fault happened; a test that counts nothing counts as one.
+\`tried\` is how many times the fault was caused; a test that does not count them counts as one.
 
 ## Mutation scores of the domain
 

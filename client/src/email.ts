@@ -25,8 +25,8 @@ export type Email =
   | (Common & {
       readonly type: Exclude<EmailType, 'organisation_invite'>
       /**
-       * A one-time code to show beside the link: 4 to 10 digits, or 4 to 12 characters: letters and digits with single
-       * hyphens between them, at least one letter. Shown only if the app's settings allow codes.
+       * A one-time code to show beside the link: 4 to 10 digits, or 4 to 12 characters: letters and digits
+       * with single hyphens between them, at least one letter. Shown only if the app's settings allow codes.
        */
       readonly code?: string | null | undefined
     })
