@@ -24,6 +24,7 @@ export type WebhookEvent = {
           | 'policy'
           | 'unreachable'
           | 'relay_suppressed'
+          | 'expired_at_relay'
           | 'unknown'
           | (string & {})
         /** No later attempt would succeed. */

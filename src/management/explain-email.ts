@@ -174,6 +174,7 @@ const causes: Record<FailureCause, string> = {
   policy: 'a policy of the server does not allow this email',
   unreachable: 'the next mail server cannot be reached',
   relay_suppressed: 'the relay has the address on its own list of recipients that get nothing; take it off there',
+  expired_at_relay: 'the relay, or a mail server behind it, could not deliver it in time and gave up',
   unknown: 'a permanent error',
 }
 

@@ -15,7 +15,7 @@ const provesNoMailbox = (finding: Finding): boolean =>
   finding.kind === 'bounced' && finding.about === 'recipient' && finding.permanent && finding.cause === 'no_mailbox'
 const judge = async (text: string): Promise<Finding> => judgeReport(await readReport(Buffer.from(text), null), isAda)
 
-type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
+type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'expired_at_relay' | 'unknown'
 const bounced = (about: 'recipient' | 'other' | 'unknown', cause: Words, permanent: boolean, text: string) => ({
   kind: 'bounced',
   about,
@@ -31,7 +31,7 @@ const findings: Readonly<Record<string, object>> = {
   opensmtpd: bounced('recipient', 'unknown', true, ''),
   sendmail: bounced('recipient', 'mailbox_full', true, '552 5.2.2 Over quota'),
   'status-with-comment': bounced('recipient', 'no_mailbox', true, '550 5.1.1 unknown or illegal alias: <address>'),
-  'given-up': bounced('recipient', 'unreachable', false, '550 4.4.7 QUEUE.Expired; message expired'),
+  'given-up': bounced('recipient', 'expired_at_relay', false, '550 4.4.7 QUEUE.Expired; message expired'),
   forward: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
   team: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
   'original-only': bounced('unknown', 'no_mailbox', true, '550 5.1.1 User unknown'),

@@ -66,6 +66,31 @@ test('the code that a server said counts more than the field Status, unless it i
   assert.equal(causeOf(noReply('user unknown'), null), 'unknown')
 })
 
+test('a server that gave up because of the time says so in the code 4.7 or in words', () => {
+  const replies = [
+    '550 5.4.7 delivery time expired',
+    '550 4.4.7 QUEUE.Expired; message expired',
+    '550 5.4.7 [internal] exceeded max time without delivery',
+    '550 4.4.7 Message expired: unable to deliver in 5 minutes.<421 4.4.0 Unable to lookup DNS for example.com>',
+    '554 5.0.0 message expired',
+    '550 Delivery time expired',
+    '550 retry timeout exceeded',
+    '554 5.0.0 Message is too old',
+  ]
+  for (const reply of replies) assert.equal(causeOf(parseReply(reply)), 'expired_at_relay', reply)
+  const busy = '451 4.2.1 busy'
+  assert.equal(causeOf(parseReply(busy), '5.4.7'), 'expired_at_relay', 'the reply quoted is that of the last attempt')
+  assert.equal(causeOf(parseReply('550 5.1.1 nobody'), '5.4.7'), 'no_mailbox')
+  const others: readonly (readonly [string, FailureCause])[] = [
+    ['554 5.4.7 Server does not support Deliver By', 'unreachable'],
+    ["554 5.4.7 Message can't be delivered in time; 30 < 60", 'expired_at_relay'],
+    ['554 5.0.0 TLS: certificate has expired', 'unknown'],
+    ['550 5.1.1 account expired', 'no_mailbox'],
+    ['550 the mailbox has expired', 'no_mailbox'],
+  ]
+  for (const [reply, cause] of others) assert.equal(causeOf(parseReply(reply)), cause, reply)
+})
+
 test('the name in an address is no word of the server', () => {
   const text = '550 5.1.1 <spam@example.com>: user unknown'
   assert.equal(causeOf({ code: 550, enhanced: '5.1.1', text }), 'no_mailbox')

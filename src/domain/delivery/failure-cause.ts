@@ -3,13 +3,17 @@
  * (RFC 3463 §3, and the IANA registry) name it; words do where there is no code, or one that says nothing.
  */
 
-/** `relay_suppressed`: the relay has a list of recipients that it sends nothing to. */
+/**
+ * `relay_suppressed`: the relay has a list of recipients that it sends nothing to. `expired_at_relay`: it gave up in
+ * its own time, or in that which Postern gave it (RFC 2852).
+ */
 export const failureCauses = [
   'no_mailbox',
   'mailbox_full',
   'policy',
   'unreachable',
   'relay_suppressed',
+  'expired_at_relay',
   'unknown',
 ] as const
 export type FailureCause = (typeof failureCauses)[number]
@@ -19,6 +23,9 @@ export type Said = { readonly code: number | null; readonly enhanced: string | n
 
 /** Words are looked for in so much of a text. */
 const textMax = 1000
+
+/** "Delivery time expired". */
+const tooLate = /^[45]\.4\.7$/
 
 type Sign = { readonly cause: FailureCause; readonly codes: RegExp; readonly words: RegExp }
 
@@ -49,17 +56,22 @@ const signs: readonly Sign[] = [
       /\bspam|\bspf\b|\bdkim\b|\bdmarc\b|\bptr\b|reverse dns|dnsbl|\brbl\b|block ?list|black ?list|blocked (?:using|ip)|reputation|polic(?:y|ies)|too many|frequency limit|rate limit|at a rate|preferences|virus|content rejected|sender rejected|relay(?:ing)? (?:access )?denied/,
   },
   {
+    cause: 'expired_at_relay',
+    codes: tooLate,
+    words: /(?:message|queue|delivery|delivery time|time) (?:has |is )?(?:expired|too old)|retry timeout exceeded/,
+  },
+  {
     cause: 'unreachable',
     codes: /^[45]\.4\./,
     words:
-      /name ?server|(?:host|domain) (?:name )?(?:unknown|not found|not reachable|does not exist)|unknown host|no such domain|timed out|expired|connection (?:refused|reset)|(?:unable|requests) to connect/,
+      /name ?server|(?:host|domain) (?:name )?(?:unknown|not found|not reachable|does not exist)|unknown host|no such domain|timed out|connection (?:refused|reset)|(?:unable|requests) to connect/,
   },
   {
     cause: 'no_mailbox',
     codes: /^[45]\.(?:1\.(?:1|2|3|6|10|351)|2\.1|7\.(?:13|17|18))$/,
     words: either(
       missingMailbox,
-      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has been )?(?:disabled|inactive|deactivated|closed|not local)|mailbox (?:is )?(?:suspended|locked)/,
+      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:user|recipient|mailbox) (?:account )?(?:is |has (?:been )?)?(?:disabled|inactive|deactivated|closed|expired|not local)|mailbox (?:is )?(?:suspended|locked)/,
       /(?:unknown|invalid|no such|non-?existent) (?:local |e-?mail )?(?:user|recipient|mailbox|account|address|person)|unknown local.?part|(?:user|account) not (?:known|exist)|does(?: not|n['’]t) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid|in use)|not listed in|not a valid mailbox|bad destination mailbox|no user by that name/,
       /utilisateur inconnu|compte inexistant|(?:benutzer|empf[aä]nger) unbekannt|postfach existiert|utente sconosciuto|usuario desconocido|usu[aá]rio desconhecido|onbekende gebruiker|nie istnieje|не существует|不存在|宛先不明|존재하지/,
     ),
@@ -69,12 +81,16 @@ const signs: readonly Sign[] = [
 /** Words of mail services that give no code, or that of what happened to an earlier email. */
 const ownList = /marked as inactive|suppression list|suppressed (?:sending|due) to/
 
+/** A relay that was asked to return an email in time says so at once, long before the link expires. */
+const cannotPromise = /not support deliver.?by/
+
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */
 const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')
 
 /**
  * @param status the Status field of a report. A code in the server's words counts more, unless it is vague:
- * many relays write 5.0.0 above a quoted 5.1.1.
+ * many relays write 5.0.0 above a quoted 5.1.1. A temporary code below "delivery time expired" is that of the last
+ * attempt.
  */
 export function causeOf({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
   const codes = [enhanced, status].filter((each) => each !== null)
@@ -84,6 +100,8 @@ export function causeOf({ code, enhanced, text }: Said, status: string | null = 
   const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
   // The reply of a large mailbox provider for users that it does not know.
   if (best === '5.4.1' && words.includes('access denied')) return 'no_mailbox'
+  if (cannotPromise.test(words)) return 'unreachable'
+  if (tooLate.test(status ?? '') && !enhanced?.startsWith('5')) return 'expired_at_relay'
   const byCode = signs.find((sign) => sign.codes.test(best ?? ''))?.cause ?? 'unknown'
   const needsWords = byCode === 'no_mailbox' || (byCode === 'unknown' && isVague(best))
   const byWords = needsWords ? signs.find((sign) => sign.words.test(words))?.cause : undefined
