@@ -399,3 +399,27 @@ test('a cause that is said in words is recorded, with the line that says it', as
     assert.equal(provesNoMailbox(finding), false)
   }
 })
+
+test('a report whose fields name no recipient, in a text without a reply, is about nobody', async () => {
+  const report = (text: string) =>
+    [
+      'From: Mail Delivery Subsystem <MAILER-DAEMON@relay.acme.test>',
+      'Subject: Returned mail: see transcript for details',
+      'Content-Type: multipart/report; report-type=delivery-status; boundary="b"',
+      '',
+      '--b',
+      '',
+      `The original message was received at Sat, 28 Nov 2026 00:51:02 GMT${text}`,
+      '',
+      '--b',
+      'Content-Type: message/delivery-status',
+      '',
+      'Reporting-MTA: dns; relay.acme.test',
+      'Deliver-By-Date: Sat, 28 Nov 2026 00:51:10 GMT',
+      '',
+      '--b--',
+    ].join('\r\n')
+  const kindOf = async (text: string) => (await readReport(Buffer.from(report(text)), null)).kind
+  assert.equal(await kindOf(''), 'other')
+  assert.equal(await kindOf('\r\n\r\n550 5.1.1 User unknown'), 'bounced')
+})

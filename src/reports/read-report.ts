@@ -72,9 +72,14 @@ function readText({ prose, whole }: DecodedMail): Reading {
   if (rows.length > 0) return { kind: kindOf(rows), form: 'fields', rows }
   const complaint = readComplaint(blocks)
   if (complaint !== null) return { kind: complaint, form: 'fields', rows }
+  const hasField = (name: string) => blocks.some((block) => block.has(name))
+  if (hasField('reporting-mta') && !hasField('final-recipient') && findQuotedReply(prose) === null) return aboutNobody
   const said = readProse(blocks[0], prose, addresses)
   return { kind: kindOf(said), form: 'text', rows: said }
 }
+
+/** Sendmail writes fields without a recipient about mail that it delivered in its last second (RFC 2852). */
+const aboutNobody: Reading = { kind: 'other', form: 'fields', rows: [] }
 
 /** Fields with the recipient: in the report, and in the header of the email that it returns. */
 const recipientFields = ['final-recipient', 'original-recipient', 'x-failed-recipients', 'to'] as const

@@ -23,7 +23,7 @@ export type Fields = ReadonlyMap<string, string>
 const names: ReadonlySet<string> = new Set(
   `return-path from subject auto-submitted x-failed-recipients final-recipient original-recipient to action status
 diagnostic-code x-supplementary-info feedback-type x-hmxmroriginalrecipient x-autoreply x-autorespond
-precedence`.split(/\s/),
+precedence reporting-mta`.split(/\s/),
 )
 const nameMax = Math.max(...Array.from(names, (name) => name.length))
 

@@ -82,7 +82,7 @@ test('a server that gave up because of the time says so in the code 4.7 or in wo
   assert.equal(causeOf(parseReply(busy), '5.4.7'), 'expired_at_relay', 'the reply quoted is that of the last attempt')
   assert.equal(causeOf(parseReply('550 5.1.1 nobody'), '5.4.7'), 'no_mailbox')
   const others: readonly (readonly [string, FailureCause])[] = [
-    ['554 5.4.7 Server does not support Deliver By', 'unreachable'],
+    ['554 5.4.7 Server does not support Deliver By', 'expired_at_relay'],
     ["554 5.4.7 Message can't be delivered in time; 30 < 60", 'expired_at_relay'],
     ['554 5.0.0 TLS: certificate has expired', 'unknown'],
     ['550 5.1.1 account expired', 'no_mailbox'],

@@ -5,7 +5,7 @@
 
 /**
  * `relay_suppressed`: the relay has a list of recipients that it sends nothing to. `expired_at_relay`: it gave up in
- * its own time, or in that which Postern gave it (RFC 2852).
+ * its own time or in that which Postern gave it, or the next server did not promise to keep that (RFC 2852).
  */
 export const failureCauses = [
   'no_mailbox',
@@ -81,9 +81,6 @@ const signs: readonly Sign[] = [
 /** Words of mail services that give no code, or that of what happened to an earlier email. */
 const ownList = /marked as inactive|suppression list|suppressed (?:sending|due) to/
 
-/** A relay that was asked to return an email in time says so at once, long before the link expires. */
-const cannotPromise = /not support deliver.?by/
-
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */
 const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')
 
@@ -100,7 +97,6 @@ export function causeOf({ code, enhanced, text }: Said, status: string | null = 
   const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
   // The reply of a large mailbox provider for users that it does not know.
   if (best === '5.4.1' && words.includes('access denied')) return 'no_mailbox'
-  if (cannotPromise.test(words)) return 'unreachable'
   if (tooLate.test(status ?? '') && !enhanced?.startsWith('5')) return 'expired_at_relay'
   const byCode = signs.find((sign) => sign.codes.test(best ?? ''))?.cause ?? 'unknown'
   const needsWords = byCode === 'no_mailbox' || (byCode === 'unknown' && isVague(best))
