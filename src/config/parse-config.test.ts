@@ -32,6 +32,7 @@ test('a complete configuration is read', () => {
     credentials: { user: 'user', pass: 'p@ss' },
     greetingName: null,
     keepsSender: false,
+    returnsLate: false,
     service: null,
   })
   assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })

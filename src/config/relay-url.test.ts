@@ -260,6 +260,7 @@ const wrong: [url: string, fault: RegExp][] = [
   ['resend://re_1@evil.example', /resend:\/\/KEY@api.resend.com/],
   ['postmark://a:b@api.postmarkapp.com', /the key is the user/],
   ['smtp://a:b@mx.acme.com?envelope=own', /envelope is plain, or left out/],
+  ['smtp://a:b@mx.acme.com?deadline=notify', /deadline is return, or left out/],
   ['smtp://a:b@mx.acme.com?provider=acme', /provider is one of postmark, sendgrid, brevo/],
   ['resend://re_1@api.resend.com?envelope=plain', /unknown option "envelope"/],
   ['imap://a:b@mx.acme.com', /write smtp:/],

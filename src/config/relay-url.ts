@@ -46,7 +46,7 @@ type Read = { readonly address: RelayAddress; readonly bounds: Bounds | null }
 
 const example = 'smtp://user:password@host:587 or smtps://host'
 
-const smtpOptions = ['envelope', 'name', 'provider', ...oauthOptions]
+const smtpOptions = ['deadline', 'envelope', 'name', 'provider', ...oauthOptions]
 
 const apiSchemes = apiServices.map((service): [string, Scheme] => {
   const { api, name } = service
@@ -139,6 +139,7 @@ function readSmtp(given: RelayUrl): Read {
     credentials: readCredentials(given),
     greetingName: readName(given),
     keepsSender: readKeepsSender(given, service?.smtp.keepsSender),
+    returnsLate: readDeadline(given),
     service,
     ...readCa(given),
   }
@@ -156,6 +157,12 @@ function readKeepsSender({ option, fault }: RelayUrl, usual = false): boolean {
   const envelope = option('envelope')
   if (envelope !== null && envelope !== 'plain') fault('envelope is plain, or left out')
   return usual || envelope === 'plain'
+}
+
+function readDeadline({ option, fault }: RelayUrl): boolean {
+  const deadline = option('deadline')
+  if (deadline !== null && deadline !== 'return') fault('deadline is return, or left out')
+  return deadline === 'return'
 }
 
 /** By its host, or as the URL says: a relay may have another name, or a proxy in front. */

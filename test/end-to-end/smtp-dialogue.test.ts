@@ -194,7 +194,7 @@ test('nodemailer opens the connection and then has no part in it', async (t) => 
   assert.ok('socket' in connection)
   const { socket, extensions } = connection
   atEnd(t, () => socket.destroy())
-  assert.deepEqual(extensions, { pipelining: true, dsn: false, size: false })
+  assert.deepEqual(extensions, { pipelining: true, dsn: false, size: false, deliverBySeconds: null })
   const own = new Socket()
   for (const event of ['data', 'timeout', 'close', 'end', 'error'] as const)
     assert.deepEqual(socket.listeners(event), own.listeners(event), event)

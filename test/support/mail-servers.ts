@@ -103,7 +103,7 @@ MAILER(smtp)
 LOCAL_RULE_0
 R$* < @ $* acme.test . > $*	$#relay $@ [127.0.0.1] $: $1 < @ $2 acme.test . > $3
 ${rules}.
-/usr/libexec/sendmail/sendmail -bD &`,
+/usr/libexec/sendmail/sendmail -bD -q1s &`,
   )
 
 export const sendmail = newSendmail('')

@@ -120,6 +120,7 @@ export const smtpTo = (port: number, more: Partial<SmtpAddress> = {}): SmtpAddre
   credentials: null,
   greetingName: null,
   keepsSender: false,
+  returnsLate: false,
   service: null,
   ...more,
 })

@@ -49,8 +49,8 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
   return { port, received, first }
 }
 
-/** One step of a scripted server: a reply to send, or a function to call. */
-type Deed = string | ((socket: Socket) => void)
+/** One step of a scripted server: a reply to send, or a function to call, which may return one. */
+type Deed = string | ((socket: Socket) => unknown)
 export type Script = {
   greeting?: Deed
   ehlo?: Deed
@@ -113,7 +113,13 @@ export async function startScriptedServer(scope: Scope, script: Script | ((conne
 type Record = { transcript: string[]; messages: string[] }
 
 function serve(socket: Socket, steps: Required<Script>, { transcript, messages }: Record): void {
-  const act = (deed: Deed) => (typeof deed === 'string' ? void socket.write(`${deed}\r\n`) : deed(socket))
+  /** Whether it may have been the reply that begins a message. */
+  const act = (deed: Deed): boolean => {
+    const reply = typeof deed === 'string' ? deed : deed(socket)
+    if (typeof reply !== 'string') return true
+    socket.write(`${reply}\r\n`)
+    return reply.startsWith('354')
+  }
   let pending = ''
   let inData = false
   act(steps.greeting)
@@ -132,7 +138,6 @@ function serve(socket: Socket, steps: Required<Script>, { transcript, messages }
       }
       transcript.push(piece)
       const verb = piece.split(' ')[0]?.toUpperCase()
-      if (verb === 'DATA') inData = typeof steps.data !== 'string' || steps.data.startsWith('354')
       const deeds: { [verb: string]: Deed } = {
         EHLO: steps.ehlo,
         HELO: steps.ehlo,
@@ -144,7 +149,8 @@ function serve(socket: Socket, steps: Required<Script>, { transcript, messages }
         RSET: '250 ok',
         QUIT: '221 bye',
       }
-      act(deeds[verb ?? ''] ?? '500 5.5.2 what?')
+      const mayBegin = act(deeds[verb ?? ''] ?? '500 5.5.2 what?')
+      if (verb === 'DATA') inData = mayBegin
     }
   })
 }

@@ -36,6 +36,8 @@ export type SmtpAddress = {
   readonly greetingName: string | null
   /** It insists on a sender that it knows: emails get no bounce address of their own. */
   readonly keepsSender: boolean
+  /** It returns an email that it cannot deliver before the link expires (RFC 2852), rather than deliver it late. */
+  readonly returnsLate: boolean
   /** Null for any other server. */
   readonly service: SmtpMailService | null
   /** Certificate authorities in PEM, in place of those that Node trusts. */

@@ -10,20 +10,61 @@ export type Extensions = {
   readonly dsn: boolean
   /** RFC 1870 */
   readonly size: boolean
+  /** RFC 2852: the fewest seconds within which the relay promises to deliver or return; null if it does not. */
+  readonly deliverBySeconds: number | null
 }
 
 /** @param lines the reply to EHLO, without codes and without its first line */
 export function readExtensions(lines: readonly string[]): Extensions {
-  const names = new Set(lines.map((line) => line.split(/[ =]/)[0]?.toUpperCase()))
-  return { pipelining: names.has('PIPELINING'), dsn: names.has('DSN'), size: names.has('SIZE') }
+  const parameters = new Map(
+    lines.map((line) => {
+      const [name = '', ...rest] = line.split(/[ =]/)
+      return [name.toUpperCase(), rest.join(' ')]
+    }),
+  )
+  return {
+    pipelining: parameters.has('PIPELINING'),
+    dsn: parameters.has('DSN'),
+    size: parameters.has('SIZE'),
+    deliverBySeconds: readLeast(parameters.get('DELIVERBY')),
+  }
 }
 
-export const data = 'DATA\r\n'
+/** RFC 2852 §2: nothing, or a number and other tokens behind commas. */
+function readLeast(parameter: string | undefined): number | null {
+  if (parameter === undefined) return null
+  const match = /^ *(?:(\d{1,9}) *(?:,.*)?)?$/.exec(parameter)
+  return match === null ? null : Number(match[1] ?? 0)
+}
+
+const deliverByMax = 999_999_999
+
+/**
+ * The seconds within which the relay is asked to deliver or return an email, rounded down; null if it cannot be
+ * asked.
+ */
+export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions): number | null {
+  const seconds = Math.min(Math.floor(lifeLeftMs / 1000), deliverByMax)
+  return deliverBySeconds === null || seconds < Math.max(deliverBySeconds, 1) ? null : seconds
+}
+
+/** Whether a reply to MAIL may be about a parameter, and not about the sender. */
+export const refusesParameter = (reply: string): boolean =>
+  /^(?:455|50[0124]|555)|^\d{3}[ -][45]\.5\.[0-9]\b|\bBY=|deliver[ -]?by/i.test(reply)
+
+type Envelope = {
+  readonly sender: EmailAddress
+  readonly bytes: number
+  /** From `deliverBy`. */
+  readonly seconds: number | null
+}
+
+const data = 'DATA\r\n'
 
 /** MAIL, RCPT and DATA for one message; null if an address would break a command. */
 export function envelopeCommands(
   { to, reference }: Pick<Message, 'to' | 'reference'>,
-  { sender, bytes }: { readonly sender: EmailAddress; readonly bytes: number },
+  { sender, bytes, seconds }: Envelope,
   { dsn, size }: Extensions,
 ): readonly string[] | null {
   if (/[\r\n<>]/.test(sender + to)) return null
@@ -31,6 +72,7 @@ export function envelopeCommands(
     `MAIL FROM:<${sender}>`,
     ...(size ? [`SIZE=${bytes}`] : []),
     ...(dsn ? ['RET=HDRS', `ENVID=${reference}`] : []),
+    ...(seconds === null ? [] : [`BY=${seconds};R`]),
   ]
   const rcpt = [`RCPT TO:<${to}>`, ...(dsn ? ['NOTIFY=FAILURE,DELAY', `ORCPT=rfc822;${encodeXtext(to)}`] : [])]
   return [`${mail.join(' ')}\r\n`, `${rcpt.join(' ')}\r\n`, data]

@@ -16,7 +16,7 @@ import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
-import { accepts, envelopeCommands } from './envelope-commands.ts'
+import { accepts, deliverBy, envelopeCommands, refusesParameter } from './envelope-commands.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
@@ -48,6 +48,8 @@ export class SmtpSession {
   #onEnd: () => void = () => {}
   /** Why the session was lost. */
   #lostWhy = 'the connection was closed'
+  /** False once the relay has refused `BY=`. */
+  #asksForDeadline: boolean
   messages = 0
   readonly greetingName: string | null
   closed = false
@@ -56,6 +58,7 @@ export class SmtpSession {
     this.#connection = connection
     this.#address = address
     this.greetingName = address.greetingName
+    this.#asksForDeadline = address.returnsLate
     const { socket } = connection
     socket.setTimeout(commandMs)
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
@@ -129,15 +132,16 @@ export class SmtpSession {
     const marks = header === undefined ? '' : `${header}\r\n`
     const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
-    const commands = envelopeCommands(message, { sender, bytes }, extensions)
+    const seconds = this.#asksForDeadline ? deliverBy(deadlineMs - performance.now(), extensions) : null
+    const commands = envelopeCommands(message, { sender, bytes, seconds }, extensions)
     if (commands === null) return this.#lost('an address cannot be used in SMTP', message)
-    if (extensions.pipelining) socket.write(commands.join(''))
-    for (const command of commands) {
-      if (!extensions.pipelining) socket.write(command)
-      const reply = await this.#nextReply()
-      if (!accepts(command, extensions).test(reply)) return this.#refused(reply, message)
-      this.#stage = 'recipient' // the sender is accepted
+    let refusal = await this.#say(commands)
+    if (refusal !== null && seconds !== null && this.#stage === 'sender' && refusesParameter(refusal)) {
+      this.#asksForDeadline = false
+      if (extensions.pipelining) await this.#skipRefusals(commands.length - 1)
+      refusal = await this.#say(envelopeCommands(message, { sender, bytes, seconds: null }, extensions) ?? [])
     }
+    if (refusal !== null) return this.#refused(refusal, message)
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return leaseLost
     this.#requireSilence() // a reply too many would be taken for the one to the message
@@ -153,6 +157,24 @@ export class SmtpSession {
     return reply.startsWith('2')
       ? { kind: 'accepted', reply: parseReply(reply, toSource(message)) }
       : this.#refused(reply, message)
+  }
+
+  /** Says the commands of one envelope. Returns the reply that refuses one of them, or null. */
+  async #say(commands: readonly string[]): Promise<string | null> {
+    const { socket, extensions } = this.#connection
+    if (extensions.pipelining) socket.write(commands.join(''))
+    for (const command of commands) {
+      if (!extensions.pipelining) socket.write(command)
+      const reply = await this.#nextReply()
+      if (!accepts(command, extensions).test(reply)) return reply
+      this.#stage = 'recipient' // the sender is accepted
+    }
+    return null
+  }
+
+  /** The replies to the commands behind one that was refused. */
+  async #skipRefusals(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) if (/^[23]/.test(await this.#nextReply())) throw new Error(unexpectedReply)
   }
 
   #refused(text: string, message: Message): Submission {

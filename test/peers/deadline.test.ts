@@ -1,0 +1,95 @@
+/**
+ * Mail that a real Sendmail holds, counted where it arrives: the destination answers 451 until some links have
+ * expired.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EmailId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { sendmail } from '../support/mail-servers.ts'
+import { freePort } from '../support/ports.ts'
+import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import { startScriptedServer } from '../support/smtp.ts'
+import type { Scope } from '../support/temporary.ts'
+import { eventually, repeat } from '../support/wait.ts'
+
+const skip = sendmail.lacking()
+const count = 200
+const [shortestMs, longestMs, opensAfterMs] = [2_000, 20_000, 10_000]
+
+type Arrival = { readonly id: EmailId; readonly at: number }
+
+/** @param keyword a line of the destination's answer to EHLO */
+async function hold(t: Scope, { keyword, returnsLate }: { keyword: string; returnsLate: boolean }) {
+  const arrivals: Arrival[] = []
+  const opensAt = Date.now() + opensAfterMs
+  const mailbox = await startScriptedServer(t, {
+    ehlo: `250-mx.example.com\r\n250 ${keyword}`,
+    rcpt: () => (Date.now() < opensAt ? '451 4.2.1 busy' : '250 2.1.5 ok'),
+    dot: () => {
+      const id = /Message-ID: <(em_\w+)\./.exec(mailbox.messages.at(-1) ?? '')?.[1] as EmailId
+      arrivals.push({ id, at: Date.now() })
+      return '250 2.0.0 taken'
+    },
+  })
+  const address = { host: '127.0.0.1', port: await freePort() }
+  const { port } = await sendmail.start(t, mailbox.port, address.port)
+  const service = await startTestService(t, {
+    relays: [relayTo(port, { returnsLate })],
+    bounceAddress: 'bounces@bounce.acme.test' as EmailAddress,
+    bounce: { address, tls: null },
+  })
+  const expiries = new Map(await repeat(count, (n) => post(service, n)))
+  return { service, arrivals, expiries }
+}
+
+async function post(service: TestService, n: number): Promise<[EmailId, number]> {
+  const expiresAt = Date.now() + shortestMs + ((longestMs - shortestMs) * n) / count
+  const body = validBody({ to: `ada${n}@example.com`, expiresAt: new Date(expiresAt).toISOString() })
+  const answer = await service.post(body)
+  assert.equal(answer.status, 202)
+  return [answer.headers.get('email-id') as EmailId, expiresAt]
+}
+
+/** The emails by state and reason, once no more of them can arrive. */
+async function conclude({ service, arrivals, expiries }: Awaited<ReturnType<typeof hold>>) {
+  const isOver = async () => {
+    const found = await Promise.all([...expiries.keys()].map((id) => service.store.findEmail(id)))
+    const arrived = new Set(arrivals.map(({ id }) => id))
+    return found.every((email) => email?.state !== 'delivered' || arrived.has(email.id)) ? found : null
+  }
+  const found = await eventually(isOver, 90_000)
+  return {
+    late: arrivals.filter(({ id, at }) => at >= (expiries.get(id) ?? 0)),
+    states: Map.groupBy(found, (email) => `${email?.state} ${email?.reason ?? ''}`.trim()),
+    suppressed: await service.store.listSuppressions({ apps: [service.app.id], limit: 10 }),
+  }
+}
+
+test('with BY=, no email arrives after its link has expired, and each that Sendmail gave up says why', {
+  skip,
+}, async (t) => {
+  const held = await hold(t, { keyword: 'DELIVERBY', returnsLate: true })
+  const { late, states, suppressed } = await conclude(held)
+  const size = (state: string) => states.get(state)?.length ?? 0
+  t.diagnostic(JSON.stringify(Object.fromEntries([...states].map(([state, all]) => [state, all.length]))))
+  assert.deepEqual([late, suppressed.items], [[], []])
+  assert.equal(size('delivered'), held.arrivals.length)
+  assert.ok(size('delivered') > 0 && size('bounced expired_at_relay') > 0)
+  assert.equal(size('delivered') + size('bounced expired_at_relay') + size('expired'), count)
+})
+
+test('without BY=, the same Sendmail delivers dead links', { skip }, async (t) => {
+  const { late } = await conclude(await hold(t, { keyword: 'DELIVERBY', returnsLate: false }))
+  t.diagnostic(`${late.length} of ${count} late`)
+  assert.ok(late.length > 0)
+})
+
+test('with BY=, Sendmail returns all mail for a server that does not list DELIVERBY, as RFC 2852 has it', {
+  skip,
+}, async (t) => {
+  const held = await hold(t, { keyword: 'SIZE', returnsLate: true })
+  const { states } = await conclude(held)
+  t.diagnostic(JSON.stringify(Object.fromEntries([...states].map(([state, all]) => [state, all.length]))))
+  assert.deepEqual(held.arrivals, [])
+})
