@@ -1,4 +1,4 @@
-/** A relay learns when the link expires, if it promises to return what it cannot deliver by then (RFC 2852). */
+/** A relay that promises to return what it cannot deliver in time gets the seconds left (RFC 2852). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EmailId } from '../../../src/domain/id.ts'
