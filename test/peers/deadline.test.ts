@@ -1,6 +1,6 @@
 /**
- * Mail that a real Sendmail holds, counted where it arrives: the destination answers 451 until some links have
- * expired.
+ * Mail that a real Sendmail holds, counted where it arrives: the destination answers 451 until some links
+ * have expired.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

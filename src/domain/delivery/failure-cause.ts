@@ -4,8 +4,8 @@
  */
 
 /**
- * `relay_suppressed`: the relay has a list of recipients that it sends nothing to. `expired_at_relay`: it gave up in
- * its own time or in that which Postern gave it, or the next server did not promise to keep that (RFC 2852).
+ * `relay_suppressed`: the relay has a list of recipients that it sends nothing to. `expired_at_relay`: its
+ * own time was over or that which Postern gave it, or the next server did not promise to keep it (RFC 2852).
  */
 export const failureCauses = [
   'no_mailbox',
@@ -86,8 +86,8 @@ const isVague = (code: string | null): boolean => code === null || code.endsWith
 
 /**
  * @param status the Status field of a report. A code in the server's words counts more, unless it is vague:
- * many relays write 5.0.0 above a quoted 5.1.1. A temporary code below "delivery time expired" is that of the last
- * attempt.
+ * many relays write 5.0.0 above a quoted 5.1.1. A temporary code below "delivery time expired" is that of
+ * the last attempt.
  */
 export function causeOf({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
   const codes = [enhanced, status].filter((each) => each !== null)

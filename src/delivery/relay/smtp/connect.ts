@@ -7,8 +7,8 @@
  * relay's address asks for it. If the relay's address says so, a relay in a private network gets mail without
  * TLS; its name is looked up for each connection, and must resolve to private addresses only.
  *
- * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if a listener is
- * missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
+ * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if a listener
+ * is missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
 import { lookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
@@ -36,7 +36,7 @@ export type SmtpAddress = {
   readonly greetingName: string | null
   /** It insists on a sender that it knows: emails get no bounce address of their own. */
   readonly keepsSender: boolean
-  /** It returns an email that it cannot deliver before the link expires (RFC 2852), rather than deliver it late. */
+  /** It is asked to return an email rather than deliver it after the link has expired (RFC 2852). */
   readonly returnsLate: boolean
   /** Null for any other server. */
   readonly service: SmtpMailService | null
@@ -232,8 +232,8 @@ function step(connection: SMTPConnection, begin: (done: (error?: Error | null) =
 type Listener = (...values: unknown[]) => void
 
 /**
- * Private parts of an open SMTPConnection (nodemailer 10.6); its types name `_socket` alone. A server that knows
- * HELO only has no lines.
+ * Private parts of an open SMTPConnection (nodemailer 10.6); its types name `_socket` alone. A server that
+ * knows HELO only has no lines.
  */
 type Internals = { readonly _ehloLines?: readonly string[] } & {
   readonly [name in (typeof listeners)[number][1]]?: Listener

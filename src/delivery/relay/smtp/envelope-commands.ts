@@ -1,4 +1,4 @@
-/** The commands in front of a message (RFC 5321 §3.3), with the parameters that the relay's extensions allow. */
+/** The commands in front of a message (RFC 5321 §3.3), with the parameters of the extensions offered. */
 import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { Message } from '../relay.ts'
 
@@ -10,7 +10,7 @@ export type Extensions = {
   readonly dsn: boolean
   /** RFC 1870 */
   readonly size: boolean
-  /** RFC 2852: the fewest seconds within which the relay promises to deliver or return; null if it does not. */
+  /** RFC 2852: the fewest seconds that it takes for a deadline; null if it takes none. */
   readonly deliverBySeconds: number | null
 }
 
@@ -40,8 +40,8 @@ function readLeast(parameter: string | undefined): number | null {
 const deliverByMax = 999_999_999
 
 /**
- * The seconds within which the relay is asked to deliver or return an email, rounded down; null if it cannot be
- * asked.
+ * The seconds within which the relay is asked to deliver or return an email, rounded down; null if it cannot
+ * be asked.
  */
 export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions): number | null {
   const seconds = Math.min(Math.floor(lifeLeftMs / 1000), deliverByMax)
