@@ -146,7 +146,7 @@ test('mail APIs: account, endpoint and bounds of each', () => {
       region: 'eu-west-1',
       keyId: 'AK',
       secret: 's/cret+1',
-      configurationSet: 'main',
+      sets: [{ name: 'main', seconds: 50_400 }],
       keepsSender: false,
     },
   })
@@ -262,6 +262,9 @@ const wrong: [url: string, fault: RegExp][] = [
   ['smtp://a:b@mx.acme.com?envelope=own', /envelope is plain, or left out/],
   ['smtp://a:b@mx.acme.com?deadline=notify', /deadline is return, or left out/],
   ['smtp://a:b@mx.acme.com?provider=acme', /provider is one of postmark, sendgrid, brevo/],
+  ...['', 'a b', 'a:299', 'a:50401', 'a:300;b', 'a:300;b:300', 'a:300,b:600', 'a:300;', 'a:1e3', 'x'.repeat(65)].map(
+    (set): [string, RegExp] => [`ses://AK:s@eu-west-1?set=${set}`, /set is a configuration set, or several/],
+  ),
   ['resend://re_1@api.resend.com?envelope=plain', /unknown option "envelope"/],
   ['imap://a:b@mx.acme.com', /write smtp:/],
 ]

@@ -10,6 +10,8 @@ export type ApiMessage = Senders & {
   readonly to: EmailAddress
   readonly reference: Reference
   readonly bytes: Buffer
+  /** The time that the link has left. */
+  readonly lifeLeftMs: number
   readonly describe: () => {
     readonly from: { readonly name: string; readonly address: string }
     readonly replyTo: string | null

@@ -9,6 +9,7 @@ import { type JsonFields, toFields, toText } from './json-fields.ts'
 import { json, type MailApi, readText, type Signing, toJson } from './mail-api.ts'
 import type { ApiService, MailService } from './service.ts'
 import { blocked, bounced, describeEvent, type Meanings, suppressed, unlessKnown } from './service-event.ts'
+import { type ConfigurationSets, chooseSet, readSets } from './ses-sets.ts'
 import { signRequest } from './sigv4.ts'
 import { openSns, snsTopic } from './sns.ts'
 
@@ -16,7 +17,7 @@ type Account = {
   readonly region: string
   readonly keyId: string
   readonly secret: string
-  readonly configurationSet: string | null
+  readonly sets: ConfigurationSets
   /** As for SMTP servers. */
   readonly keepsSender: boolean
 }
@@ -38,7 +39,7 @@ const api: ApiService<Account> = {
       region: url.host,
       keyId: user,
       secret: password,
-      configurationSet: url.option('set'),
+      sets: readSets(url.option('set'), url.fault),
       keepsSender: url.keepsSender(),
     }
   },
@@ -50,7 +51,7 @@ const path = '/v2/email/outbound-emails'
 /** An address that nobody can have verified. */
 const unverified = 'invalid@invalid'
 
-function newApi({ configurationSet, keepsSender, ...key }: Account, host: string): MailApi {
+function newApi({ sets, keepsSender, ...key }: Account, host: string): MailApi {
   const newRequest = (value: object, { nowMs }: Signing) => {
     const body = toJson(value)
     const signed = signRequest({ ...key, service: 'ses' }, { host, path, body, nowMs }, json)
@@ -59,16 +60,18 @@ function newApi({ configurationSet, keepsSender, ...key }: Account, host: string
   return {
     isIdempotent: false,
     secrets: [key.secret],
-    newRequest: ({ bytes, to, ...senders }, signing) =>
-      newRequest(
+    newRequest: ({ bytes, lifeLeftMs, to, ...senders }, signing) => {
+      const ConfigurationSetName = chooseSet(sets, lifeLeftMs)
+      return newRequest(
         {
           Content: { Raw: { Data: bytes.toString('base64') } },
           Destination: { ToAddresses: [to] },
           FeedbackForwardingEmailAddress: chooseEnvelopeSender(senders, keepsSender),
-          ...(configurationSet !== null && { ConfigurationSetName: configurationSet }),
+          ...(ConfigurationSetName !== null && { ConfigurationSetName }),
         },
         signing,
-      ),
+      )
+    },
     newProbe: (signing) => {
       const message = `From: ${unverified}\r\nTo: ${unverified}\r\nSubject: check\r\n\r\ncheck\r\n`
       const Data = Buffer.from(message).toString('base64')

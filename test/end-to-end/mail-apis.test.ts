@@ -119,7 +119,7 @@ for (const provider of providers)
     assert.deepEqual(await readMessage(provider, request), expected)
     assert.deepEqual(
       expected.headers.map(([name]) => name),
-      ['auto-submitted', 'content-language', 'feedback-id', 'x-auto-response-suppress', 'x-entity-ref-id'],
+      ['auto-submitted', 'content-language', 'expires', 'feedback-id', 'x-auto-response-suppress', 'x-entity-ref-id'],
     )
     assert.deepEqual(expected.from, { ...settings.from })
     if (provider === 'graph' || provider === 'gmail') {

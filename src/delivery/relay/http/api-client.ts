@@ -68,7 +68,7 @@ export class ApiClient implements RelayClient {
     if (lifeLeftMs <= 0) return { kind: 'expired' }
     const budgetMs = Math.min(openMs, lifeLeftMs)
     const connecting = AbortSignal.timeout(budgetMs)
-    const newRequest = (signing: Signing) => this.#api.newRequest(message, signing)
+    const newRequest = (signing: Signing) => this.#api.newRequest({ ...message, lifeLeftMs }, signing)
     const mayHandOver = () => performance.now() < clearance.deadlineMs && clearance.isLeaseValid()
     const isOver = () => performance.now() >= clearance.deadlineMs || (budgetMs === lifeLeftMs && connecting.aborted)
     try {
