@@ -29,7 +29,16 @@ const saysFresh = (name: OperationName): boolean => findOperation(name).outlives
 /** Properties that name where people, mail or data go, or that give somebody access. */
 const gaining = [
   ...['from', 'address', 'senderDomains', 'envelopeFrom', 'replyTo', 'supportContact', 'domain', 'to'],
-  ...['allowedUrls', 'appSchemes', 'allowLocalhost', 'linkDestinations', 'webhookUrl', 'fallbackUrl', 'logoUrl'],
+  ...[
+    'allowedUrls',
+    'appSchemes',
+    'allowLocalhost',
+    'linkDestinations',
+    'webhookUrl',
+    'fallbackUrl',
+    'newEmailUrl',
+    'logoUrl',
+  ],
   ...['magic_link', 'email_verification', 'password_reset', 'organisation_invite'], // of `linkDestinations`
   ...['authHooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],
   ...['role', 'apps', 'disabled', 'status', 'expiresAt', 'minutes', 'graceSeconds', 'secret'],

@@ -136,7 +136,10 @@ const refusedForms = ({ app: { slug }, key, person }: Target): readonly Form[] =
   [`/apps/${slug}/links/add`, { kind: 'allowedUrls', entry: 'https://kept.test' }],
   [`/apps/${slug}/links/add`, { kind: 'appSchemes', entry: 'com.kept.app' }],
   [`/apps/${slug}/links/localhost`, { allow: 'yes' }],
-  [`/apps/${slug}/hosted-links`, { fallbackUrl: 'https://kept.test', 'opens-magic_link': 'https://kept.test/a' }],
+  [
+    `/apps/${slug}/hosted-links`,
+    { fallbackUrl: 'https://kept.test', newEmailUrl: 'https://kept.test/b', 'opens-magic_link': 'https://kept.test/a' },
+  ],
   [`/apps/${slug}/look`, { logoUrl: 'https://kept.test/logo.png', addressLine: 'kept' }],
   [`/apps/${slug}/look`, { supportContact: 'kept@acme.test' }],
   [`/apps/${slug}/keys`, { name: 'kept', expires: '90' }],

@@ -87,6 +87,7 @@ test('every optional setting can be removed again', async () => {
     supportContact: ['--support', 'help@acme.test'],
     envelopeFrom: ['--envelope-from', 'bounces@acme.test'],
     fallbackUrl: ['--fallback-url', 'https://acme.test/get'],
+    newEmailUrl: ['--new-email-url', 'https://acme.test/sign-in'],
     logoUrl: ['--logo-url', 'https://acme.test/l.png'],
     accentColour: ['--accent-colour', '#123456'],
     addressLine: ['--address-line', 'Acme, 1 Road'],

@@ -141,7 +141,7 @@ const management: Place[] = [
   ),
   setting(
     'destinations',
-    (text) => ({ linkDestinations: { magic_link: text }, fallbackUrl: text }),
+    (text) => ({ linkDestinations: { magic_link: text }, fallbackUrl: text, newEmailUrl: text }),
     'https://',
     'acme://',
   ),
@@ -197,7 +197,11 @@ const consolePlaces: Place[] = [
   form('/apps/acme/links/add', ['entry'], 'https://', `${appOrigin}/`),
   form('/apps/acme/links/add', ['entry', 'kind=appSchemes'], 'acme://'),
   form('/apps/acme/links/test', ['url'], `${appOrigin}/`, 'acme://'),
-  form('/apps/acme/links/hosted', ['fallbackUrl', 'linkDestinations-magic_link', 'hostedLinks'], 'https://'),
+  form(
+    '/apps/acme/links/hosted',
+    ['fallbackUrl', 'newEmailUrl', 'linkDestinations-magic_link', 'hostedLinks'],
+    'https://',
+  ),
   form('/apps/acme/look', ['logoUrl', 'accentColour', 'addressLine', 'supportContact', 'locale'], 'https://'),
   form('/apps/acme/settings', ['name', 'from-name', 'from-address', 'replyTo', 'daily', 'version']),
   form('/apps/acme/keys', ['name', 'expires']),

@@ -19,6 +19,7 @@ const newApp = (name: string): AppSettings => ({
   supportContact: 'https://acme.test/help/',
   branding: { addressLine: 'Acme Inc., 1 High Street (2nd floor)' },
   fallbackUrl: 'https://acme.test/get',
+  newEmailUrl: 'https://acme.test/sign-in',
 })
 
 /** As wide as a code can be. */
@@ -57,6 +58,10 @@ export function renderPages(locale: string, name: string): string[] {
   return [
     ...emailTypes.map((type) => open(type, 'acme://auth/verify?token=x', 'acme:')),
     open('magic_link', 'https://app.acme.test/auth?token=x', 'https://app.acme.test'),
-    ...[expiredPage(language, app), unknownPage(language), unavailablePage(language)],
+    ...[
+      expiredPage(language, app, Date.parse('2026-11-20T17:15:00Z')),
+      unknownPage(language),
+      unavailablePage(language),
+    ],
   ].map(({ body }) => body)
 }

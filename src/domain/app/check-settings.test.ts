@@ -106,6 +106,8 @@ const cases: [string, Partial<AppSettings>, string[]][] = [
   ],
   ['an address line with a control', { branding: { addressLine: '\u0007' } }, ['branding.addressLine malformed_text']],
   ['a fallback', { fallbackUrl: 'https://a.test/get' }, []],
+  ['a page for a new email', { newEmailUrl: 'https://a.test/sign-in' }, []],
+  ['a page for a new email over http', { newEmailUrl: 'http://a.test' }, ['newEmailUrl insecure_new_email_url']],
   ['a fallback over http', { fallbackUrl: 'http://a.test' }, ['fallbackUrl insecure_fallback']],
   ['a fallback of 2,008 characters', { fallbackUrl: `https://${'a'.repeat(2000)}` }, []],
   ['a longer fallback', { fallbackUrl: `https://${'a'.repeat(2001)}` }, ['fallbackUrl insecure_fallback']],

@@ -185,6 +185,18 @@ export const settingsTable = {
     option: option('Links that may be sent', '--fallback-url <url>', 'https page for devices without the app'),
     line: ['fallback'],
   }),
+  newEmailUrl: optionalText({
+    example: 'https://app.acme.test/sign-in',
+    label: 'Page for a new email',
+    hint: 'The page of an expired hosted link has a button that opens it.',
+    check: rule(isHttpsUrl, 'insecure_new_email_url', 'The page needs an https URL.'),
+    option: option(
+      'Links that may be sent',
+      '--new-email-url <url>',
+      'https page where people ask for a new email, opened from the page of an expired link',
+    ),
+    line: ['new email'],
+  }),
   webhookUrl: optionalText({
     example: 'https://app.acme.test/postern',
     description: 'Where the app is notified of emails that bounced, failed or were suppressed.',

@@ -45,6 +45,7 @@ const patches: Readonly<Record<keyof typeof settingsFields, readonly [patch: unk
   webhookUrl: ['https://evil.example', true],
   authHooks: [{ kratos: { pages: { recovery: 'https://app.acme.test/evil' } } }, true],
   fallbackUrl: ['https://evil.example', true],
+  newEmailUrl: ['https://evil.example', true],
   branding: [{ logoUrl: 'https://evil.example/x.png' }, true],
   locale: ['de', false],
   limits: [{ daily: 5 }, false],

@@ -87,10 +87,11 @@ const ownHostsOf = ({ consoleUrl, authHooksUrl, links }: Pick<Context, 'consoleU
   [consoleUrl, authHooksUrl, links.baseUrl].flatMap((url) => (url === null ? [] : [new URL(url).host]))
 
 function checkHosts(ownHosts: readonly string[], before: AppSettings, after: AppSettings): Issue[] {
-  const known = new Set([...before.allowedUrls, before.fallbackUrl])
+  const pages = ['fallbackUrl', 'newEmailUrl'] as const
+  const known = new Set([...before.allowedUrls, ...pages.map((field) => before[field])])
   const links = [
     ...after.allowedUrls.map((text) => ['allowedUrls', text] as const),
-    ...(after.fallbackUrl === undefined ? [] : [['fallbackUrl', after.fallbackUrl] as const]),
+    ...pages.flatMap((field) => (after[field] === undefined ? [] : [[field, after[field]] as const])),
   ]
   return links.flatMap(([field, text]) => {
     const reason = known.has(text) ? null : findReason(readHost(text), ownHosts)

@@ -138,16 +138,21 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
 /** Punctuation as wide as a Chinese character has its space inside. */
 const addSpace = (text: string): string => (/[\u3000-\u303f\uff00-\uff60]$/.test(text) ? text : `${text} `)
 
-/** For an expired link. */
-export function expiredPage(language: Language, app: AppSettings): HostedPage {
+/**
+ * For an expired link: when it expired, and where to ask for a new email.
+ *
+ * @param expiredAt milliseconds since 1970
+ */
+export function expiredPage(language: Language, app: AppSettings, expiredAt: number): HostedPage {
   const words = language.strings.hostedPage
-  const { branding, fallbackUrl } = app
+  const { branding, newEmailUrl = app.fallbackUrl } = app
   const back =
-    fallbackUrl === undefined
+    newEmailUrl === undefined
       ? html``
-      : html`<a class="button" href="${fallbackUrl}" rel="noreferrer nofollow">${words.open(app.name)}</a>`
+      : html`<a class="button" href="${newEmailUrl}" rel="noreferrer nofollow">${words.open(app.name)}</a>`
   const body = html`<p class="name">${language.strings.isolate(app.name)}</p>
 <h1>${words.expiredHeading}</h1>
+<p class="soft"><time datetime="${new Date(expiredAt).toISOString()}">${language.strings.dateTime(expiredAt)}</time></p>
 <p>${words.expiredAdvice(app.name)}</p>
 ${back}`
   return page({

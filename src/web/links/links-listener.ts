@@ -53,7 +53,7 @@ type Opened =
       readonly purpose: Purpose | undefined
       readonly destination: AuthLink
     }
-  | { readonly kind: 'expired'; readonly app: App; readonly locale: string }
+  | { readonly kind: 'expired'; readonly app: App; readonly locale: string; readonly expiredAt: number }
   | { readonly kind: 'unknown' }
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
@@ -144,7 +144,7 @@ class LinkOpener {
     const destination = findDestination(target, appPolicy(app))
     if (destination === null) return { kind: 'unknown' }
     const { expiresAt, locale = app.settings.locale, purpose, type } = target
-    if (expiresAt <= store.now()) return { kind: 'expired', app, locale }
+    if (expiresAt <= store.now()) return { kind: 'expired', app, locale, expiredAt: expiresAt }
     return { kind: 'open', app, locale, type, purpose, destination }
   }
 }
@@ -160,7 +160,7 @@ function show({ request, reply }: Exchange, opened: Opened, emit: Emit): Fastify
   if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(readerLanguage(request)))
   const { settings } = opened.app
   const language = languageOf(opened.locale)
-  if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
+  if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings, opened.expiredAt))
   const { destination, purpose, type } = opened
   const destinationName = nameDestination(destination)
   return sendPage(reply, 200, openPage({ ...language, app: settings, type, purpose, destination, destinationName }))

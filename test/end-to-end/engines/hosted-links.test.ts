@@ -123,7 +123,8 @@ test('every header, on every page', async () => {
 })
 
 test('row 47: expired is 410 with advice; a page never outlives its link', async (t) => {
-  const timed = await startTestService(t, { linksBaseUrl, settings: { hostedLinks: 'always' } })
+  const newEmailUrl = 'https://app.acme.test/sign-in'
+  const timed = await startTestService(t, { linksBaseUrl, settings: { hostedLinks: 'always', newEmailUrl } })
   await timed.post(validBody({ to: 'late@example.com' }, timed.store.now()))
   const email = await eventually(async () => {
     const response = await fetch(`${timed.urls.inbox}/api/inbox/latest`)
@@ -135,7 +136,9 @@ test('row 47: expired is 410 with advice; a page never outlives its link', async
   for (const method of ['GET', 'POST']) {
     const page = await fetch(url, { method, redirect: 'manual' })
     assert.equal(page.status, 410)
-    assert.match(await page.text(), /has expired.*ask for a new email/s)
+    const text = await page.text()
+    assert.match(text, /has expired.*<time datetime="[-\d]+T.*Z">.* UTC<\/time>.*ask for a new email/s)
+    assert.match(text, /<a class="button" href="https:\/\/app\.acme\.test\/sign-in"[^>]*>Open Acme<\/a>/)
   }
 })
 

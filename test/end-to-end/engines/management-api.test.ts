@@ -99,6 +99,7 @@ test('every setting that can be sent is stored and answered', async () => {
     ...{ envelopeFrom: 'bounces@acme.test', replyTo: 'help@acme.test', supportContact: 'help@acme.test' },
     ...{
       fallbackUrl: 'https://acme.test/get',
+      newEmailUrl: 'https://acme.test/sign-in',
       appSchemes: ['acme'],
       hostedLinks: 'off',
       allowLocalhost: true,

@@ -96,6 +96,7 @@ test('schemes without a dot, links into private networks and to Postern need an 
       allowedUrls: [url],
     })),
     { fallbackUrl: 'https://169.254.169.254/latest' },
+    { newEmailUrl: 'https://169.254.169.254/latest' },
   ]
   for (const body of reserved) {
     const name = JSON.stringify(body)

@@ -51,12 +51,17 @@ const hostedForm = newForm<string>('hosted', {
     label: 'Page for devices without the app',
     attributes: html`placeholder="https://acme.example/get" spellcheck="false"`,
   },
+  newEmailUrl: {
+    label: 'Page for a new email, if a link has expired',
+    attributes: html`placeholder="https://app.acme.example/sign-in" spellcheck="false"`,
+  },
 })
 
 const savedTexts = (app: AppResource): Fields => ({
   hostedLinks: app.hostedLinks,
   ...Object.fromEntries(emailTypeNames.map(([type]) => [`opens-${type}`, app.linkDestinations[type] ?? ''])),
   fallbackUrl: app.fallbackUrl ?? '',
+  newEmailUrl: app.newEmailUrl ?? '',
 })
 
 export const showHostedLinks = async (visit: Visit): Promise<PageAnswer> =>
@@ -76,6 +81,7 @@ ${section(
 ${shown.field('hostedLinks', { disabled, ...(shell.linksUrl === null && { choices: nameModes(modesNotSetUp) }) })}
 ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}
 ${shown.field('fallbackUrl', { disabled })}
+${shown.field('newEmailUrl', { disabled })}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
 )}`
   return {
@@ -96,6 +102,7 @@ export async function saveHosted(visit: Visit): Promise<PageAnswer> {
     hostedLinks: form.get('hostedLinks') ?? app.hostedLinks,
     linkDestinations,
     fallbackUrl: optional(form.get('fallbackUrl')),
+    newEmailUrl: optional(form.get('newEmailUrl')),
   }
   const error = await saveApp(visit, app, body)
   if (error !== null) return hostedPage(visit, await findApp(visit), error)
