@@ -5,10 +5,12 @@ import type { AppSettings } from '../../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../../src/domain/request/email-kinds.ts'
 import type { PosternEvent } from '../../../src/observe/events.ts'
 import { StoreUnavailable } from '../../../src/store/store.ts'
+import { languageOf } from '../../../src/templates/locales/locales.ts'
+import { expiredPage } from '../../../src/templates/pages/hosted-page.ts'
 import { newLinksListener } from '../../../src/web/links/links-listener.ts'
 import { type HostedEmail, linksBaseUrl, press, pressedHeaders, startHostedLinks } from '../../support/hosted-links.ts'
 import { deleteApp, operator } from '../../support/operator.ts'
-import { startTestService, validBody } from '../../support/service.ts'
+import { startTestService, testSettings, validBody } from '../../support/service.ts'
 import { atEnd } from '../../support/temporary.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -140,6 +142,18 @@ test('row 47: expired is 410 with advice; a page never outlives its link', async
     assert.match(text, /has expired.*<time datetime="[-\d]+T.*Z">.* UTC<\/time>.*ask for a new email/s)
     assert.match(text, /<a class="button" href="https:\/\/app\.acme\.test\/sign-in"[^>]*>Open Acme<\/a>/)
   }
+})
+
+test('without a page for a new email, the button of an expired link opens that for devices without the app', () => {
+  const buttonOf = (settings: Partial<AppSettings>) => {
+    const { body } = expiredPage(languageOf('en'), { ...testSettings, ...settings }, 0)
+    return /class="button" href="([^"]*)"/.exec(body)?.[1]
+  }
+  const [fallbackUrl, newEmailUrl] = ['https://acme.test/get', 'https://acme.test/sign-in']
+  assert.deepEqual(
+    [buttonOf({ fallbackUrl, newEmailUrl }), buttonOf({ fallbackUrl }), buttonOf({})],
+    [newEmailUrl, fallbackUrl, undefined],
+  )
 })
 
 test('row 47: forged, cut, under another app’s slug or an unknown one: one neutral 404, byte for byte', async () => {
