@@ -33,7 +33,7 @@ export async function run(scope: Scope): Promise<void> {
     subjects.map(async (subject) => ({ name: subject.name, bed: await makeBed(scope, subject) })),
   )
   const sinks = [
-    { name: 'a sink of ours', port: (await startSink(scope)).port },
+    { name: 'our own sink', port: (await startSink(scope)).port },
     { name: "Postfix's smtp-sink", port: (await startSmtpSink(scope))?.port },
   ]
   const tables: Record<string, Table> = {}

@@ -2,6 +2,7 @@
  * Several processes: accepting and draining with 1, 2 and 4 of them on one PostgreSQL. All run on this
  * machine, so the result shows how much they slow each other down.
  */
+import { counted } from '../src/domain/counts.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { drainRound } from './drain.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
@@ -25,7 +26,7 @@ export async function run(scope: Scope): Promise<void> {
   let serial = 0
   const accepting = counts.map(
     (processes): Contender => ({
-      name: `${processes} API`,
+      name: counted(processes, 'API'),
       round: async () => {
         serial += 10_100_003 // other recipients each time
         const some = ports.slice(0, processes)
@@ -44,7 +45,7 @@ export async function run(scope: Scope): Promise<void> {
   const drainBed = await makeBed(scope, subjectOf('PostgreSQL'))
   const draining = counts.map(
     (processes): Contender => ({
-      name: `${processes} worker`,
+      name: counted(processes, 'worker'),
       round: () => drainRound(drainBed, `smtp://127.0.0.1:${sink.port}?connections=20`, { processes }),
     }),
   )

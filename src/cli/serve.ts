@@ -22,7 +22,7 @@ export const migrateCommand: CommandSpec = {
   async act(deps) {
     const store = await deps.openStore(commandConfig(deps), 'migrate')
     await store.close()
-    print(deps.output, { migrated: true }, () => 'the database is there, and up to date')
+    print(deps.output, { migrated: true }, () => 'the database is ready')
   },
 }
 

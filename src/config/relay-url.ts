@@ -105,16 +105,15 @@ function readOptions(search: string, known: readonly string[], fault: RelayUrl['
   return new Map(pairs)
 }
 
-function readCommon({ option, fault }: RelayUrl, { address, bounds }: Read) {
+function readCommon(given: RelayUrl, { address, bounds }: Read) {
+  const { option, fault } = given
   const connections = option('connections')
   if (connections !== null && !/^[1-9]\d{0,9}$/.test(connections)) fault('connections is a whole number above 0')
-  const reserved = option('reserved')
-  if (reserved !== null && reserved !== 'send') fault('reserved is send, or left out')
   const host = address.protocol === 'smtp' ? address.host : new URL(address.endpoint).hostname
   return {
     connectionsMax: connections === null ? (bounds?.connectionsMax ?? null) : Number(connections),
     rate: readRate(option('rate'), fault) ?? bounds?.rate ?? null,
-    takesReserved: reserved === 'send' || isLoopback(host),
+    takesReserved: hasOption(given, 'reserved', 'send') || isLoopback(host),
   }
 }
 
@@ -138,8 +137,8 @@ function readSmtp(given: RelayUrl): Read {
     tls,
     credentials: readCredentials(given),
     greetingName: readName(given),
-    keepsSender: readKeepsSender(given, service?.smtp.keepsSender),
-    returnsLate: readDeadline(given),
+    keepsSender: readKeepsSender(given) || service?.smtp.keepsSender === true,
+    returnsLate: hasOption(given, 'deadline', 'return'),
     service,
     ...readCa(given),
   }
@@ -153,17 +152,14 @@ function readName({ option, fault }: RelayUrl): string | null {
   return name
 }
 
-function readKeepsSender({ option, fault }: RelayUrl, usual = false): boolean {
-  const envelope = option('envelope')
-  if (envelope !== null && envelope !== 'plain') fault('envelope is plain, or left out')
-  return usual || envelope === 'plain'
+/** Whether an option that has one value is given. */
+function hasOption({ option, fault }: RelayUrl, name: string, value: string): boolean {
+  const given = option(name)
+  if (given !== null && given !== value) fault(`${name} is ${value}, or left out`)
+  return given === value
 }
 
-function readDeadline({ option, fault }: RelayUrl): boolean {
-  const deadline = option('deadline')
-  if (deadline !== null && deadline !== 'return') fault('deadline is return, or left out')
-  return deadline === 'return'
-}
+const readKeepsSender = (given: RelayUrl): boolean => hasOption(given, 'envelope', 'plain')
 
 /** By its host, or as the URL says: a relay may have another name, or a proxy in front. */
 function readService({ option, fault }: RelayUrl, host: string): SmtpMailService | null {

@@ -4,7 +4,8 @@
  *
  *     POSTERN_APP_WEBHOOKS_PRIVATE: {
  *       default: { serve: 'no', dev: 'yes', command: 'no' },
- *       about: '`yes` allows [webhooks](app-webhooks.md) to private addresses, and over http'     },
+ *       about: '`yes` allows [webhooks](app-webhooks.md) to private addresses, and over http',
+ *     },
  */
 
 /** `serve` needs every setting; `dev` and the commands fall back to what dev mode makes in ./.postern. */

@@ -43,11 +43,8 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /**
-   * The answer of any operation, so it has no one type: tests read fields as a client in JavaScript would,
-   * and `assertDescribed` compares the whole with the OpenAPI document and the operation's schema.
-   */
-  // biome-ignore lint/suspicious/noExplicitAny: see above
+  /** Read as a client in JavaScript would; `assertDescribed` compares the whole with the schema. */
+  // biome-ignore lint/suspicious/noExplicitAny: each operation has another answer, and tests look into all
   readonly body: any
 }
 

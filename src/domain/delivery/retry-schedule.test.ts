@@ -43,7 +43,7 @@ test('a link of five minutes gets at least seven attempts', () => {
 })
 
 // 1 s, doubled with each attempt, until the usual wait is shorter: at the eleventh.
-test('a relay that asked to slow down, or was busy, is asked again soon at first, and then as any other', () => {
+test('a relay that asked to slow down, or was busy, is asked again soon at first, and later as usual', () => {
   const waits = [1, 2, 3, 10, 11, 17].map((attempts) =>
     nextAttemptMs({ attempts, ageMs: 0, lifeLeftMs: day, random: 0.5, isSoon: true }),
   )

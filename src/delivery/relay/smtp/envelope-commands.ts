@@ -50,9 +50,12 @@ export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions):
 
 /** Whether a reply to MAIL may be about a parameter, and not about the sender. */
 export const refusesParameter = (reply: string): boolean =>
-  /^(?:455|50[0124]|555)|^\d{3}[ -][45]\.5\.[0-9]\b|\bBY=|deliver[ -]?by/i.test(reply)
+  /^(?:455|50[0124]|555)|^\d{3}[ -][45]\.5\.\d\b|\bBY=|deliver[ -]?by/i.test(reply)
 
-type Envelope = {
+/** Whether no part of an address would break a command. */
+export const isSafeInCommands = (address: EmailAddress): boolean => !/[\r\n<>]/.test(address)
+
+type Envelope = Pick<Message, 'to' | 'reference'> & {
   readonly sender: EmailAddress
   readonly bytes: number
   /** From `deliverBy`. */
@@ -61,13 +64,11 @@ type Envelope = {
 
 const data = 'DATA\r\n'
 
-/** MAIL, RCPT and DATA for one message; null if an address would break a command. */
+/** MAIL, RCPT and DATA for one message. Its addresses are safe in commands. */
 export function envelopeCommands(
-  { to, reference }: Pick<Message, 'to' | 'reference'>,
-  { sender, bytes, seconds }: Envelope,
+  { to, reference, sender, bytes, seconds }: Envelope,
   { dsn, size }: Extensions,
-): readonly string[] | null {
-  if (/[\r\n<>]/.test(sender + to)) return null
+): readonly string[] {
   const mail = [
     `MAIL FROM:<${sender}>`,
     ...(size ? [`SIZE=${bytes}`] : []),

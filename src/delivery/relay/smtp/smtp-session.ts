@@ -16,7 +16,7 @@ import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
-import { accepts, deliverBy, envelopeCommands, refusesParameter } from './envelope-commands.ts'
+import { accepts, deliverBy, envelopeCommands, isSafeInCommands, refusesParameter } from './envelope-commands.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
@@ -133,13 +133,15 @@ export class SmtpSession {
     const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
     const seconds = this.#asksForDeadline ? deliverBy(deadlineMs - performance.now(), extensions) : null
-    const commands = envelopeCommands(message, { sender, bytes, seconds }, extensions)
-    if (commands === null) return this.#lost('an address cannot be used in SMTP', message)
+    if (!isSafeInCommands(sender) || !isSafeInCommands(message.to))
+      return this.#lost('an address cannot be used in SMTP', message)
+    const envelope = { ...message, sender, bytes }
+    const commands = envelopeCommands({ ...envelope, seconds }, extensions)
     let refusal = await this.#say(commands)
     if (refusal !== null && seconds !== null && this.#stage === 'sender' && refusesParameter(refusal)) {
       this.#asksForDeadline = false
       if (extensions.pipelining) await this.#skipRefusals(commands.length - 1)
-      refusal = await this.#say(envelopeCommands(message, { sender, bytes, seconds: null }, extensions) ?? [])
+      refusal = await this.#say(envelopeCommands({ ...envelope, seconds: null }, extensions))
     }
     if (refusal !== null) return this.#refused(refusal, message)
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
