@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
-import { renderTable } from '../test/support/table.ts'
+import { renderTable } from '../scripts/table.ts'
 
 export type Contender = {
   readonly name: string

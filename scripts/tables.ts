@@ -16,8 +16,8 @@ import { newMetrics } from '../src/observe/metrics.ts'
 import { services } from '../src/services/services.ts'
 import { readLanguageFile } from '../src/templates/locales/language-files.ts'
 import { languageTags, nameLanguage } from '../src/templates/locales/locales.ts'
-import { renderRolesTable } from '../test/support/roles-table.ts'
-import { renderTable } from '../test/support/table.ts'
+import { renderRolesTable } from './roles-table.ts'
+import { renderTable } from './table.ts'
 
 /** Parts of documents that follow from the code, by name. */
 const generated: Readonly<Record<string, () => string>> = {

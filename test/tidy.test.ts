@@ -135,6 +135,11 @@ test('each part imports only what it may, and all of that', () => {
   assert.deepEqual(unused, [])
 })
 
+test('scripts import nothing from the tests, which the image is built without', () => {
+  for (const file of sources.filter((name) => name.startsWith('scripts/')))
+    for (const { imported } of importsOf(file)) assert.ok(!imported.startsWith('test/'), `${file} imports ${imported}`)
+})
+
 test('the files and folders of a folder do not import each other in a circle', () => {
   const arrows = new Map<string, Set<string>>()
   for (const file of product)

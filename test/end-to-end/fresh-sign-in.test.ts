@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { freshIf } from '../../scripts/roles-table.ts'
 import { composeManagement } from '../../src/compose/management.ts'
 import { hourMs } from '../../src/domain/duration.ts'
 import { type Access, localAccess } from '../../src/management/operation/access.ts'
@@ -12,7 +13,6 @@ import { type CallInput, findOperation, type OperationName, operationNames } fro
 import { newLocalRunner } from '../../src/management/perform.ts'
 import { formOf, newVisitor, signIn } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
-import { freshIf } from '../support/roles-table.ts'
 import { startTestService } from '../support/service.ts'
 import { newTarget, requestFor, type Target } from '../support/targets.ts'
 

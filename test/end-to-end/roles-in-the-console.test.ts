@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { type Scope, scopes, verdictOf } from '../../scripts/roles-table.ts'
 import { type Role, roles } from '../../src/domain/operator/management-token.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { newVisitor, signIn } from '../support/console.ts'
 import { newRecorder } from '../support/console-operations.ts'
 import { operator } from '../support/operator.ts'
-import { type Scope, scopes, verdictOf } from '../support/roles-table.ts'
 import { startTestService } from '../support/service.ts'
 import { newTarget, type Target } from '../support/targets.ts'
 

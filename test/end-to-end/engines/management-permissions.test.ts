@@ -1,6 +1,7 @@
 /** Every operation of the management API, for every kind of caller, as the table of SECURITY.md says. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { freshIf, scopes, verdictOf } from '../../../scripts/roles-table.ts'
 import type { App } from '../../../src/domain/app/app.ts'
 import { newDeliveryKey } from '../../../src/domain/app/delivery-key.ts'
 import { type AppId, newId } from '../../../src/domain/id.ts'
@@ -10,7 +11,6 @@ import { findOperation, type OperationName, operationNames } from '../../../src/
 import { engine } from '../../support/database.ts'
 import { ask, assertDescribed, type ManagementAnswer, newManagementToken } from '../../support/management.ts'
 import { operator } from '../../support/operator.ts'
-import { freshIf, scopes, verdictOf } from '../../support/roles-table.ts'
 import { startTestService } from '../../support/service.ts'
 import { newTarget, requestFor, type Target } from '../../support/targets.ts'
 

@@ -2,9 +2,9 @@
  * The verdict of every operation for every role and scope, generated from the operations. Tests hold the API,
  * the console and the command line against it, and SECURITY.md shows it.
  */
-import { isAtLeast, type Role, roles } from '../../src/domain/operator/management-token.ts'
-import { always, never } from '../../src/management/operation/operation.ts'
-import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
+import { isAtLeast, type Role, roles } from '../src/domain/operator/management-token.ts'
+import { always, never } from '../src/management/operation/operation.ts'
+import { findOperation, type OperationName, operationNames } from '../src/management/operations.ts'
 import { renderTable } from './table.ts'
 
 /** An access to one app meets that app, or another one; an access to the whole service meets any. */
