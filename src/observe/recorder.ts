@@ -7,13 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stepMax } from '../domain/bounds.ts'
 import { counted } from '../domain/counts.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
+import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
 import { recordEveryMs } from '../domain/operator/activity.ts'
 import type { NodeFault, NodeRecord } from '../domain/operator/node.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, LogChanged, RelayChanged } from './events.ts'
 import type { Queueing } from './queueing.ts'
+import { RelayHealth } from './relay-health.ts'
 
 /** The first event after a quiet time is written this soon, with those that follow it. */
 const soonMs = 250
@@ -34,13 +35,11 @@ export type RecorderDeps = {
 export class Recorder {
   readonly #deps: RecorderDeps
   readonly #counter: ActivityCounter
-  /** The last change of each relay. */
-  readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
+  /** By name. */
+  readonly #relays: ReadonlyMap<string, RelayHealth>
   #logFault: { readonly since: number; readonly reason: string } | null = null
   /** As it was noted last. */
   #isQueueing = true
-  /** The relays with which an attempt has ended. */
-  readonly #tried = new Set<string>()
   #noteTimer: NodeJS.Timeout | undefined
   /** Set while a write is due. */
   #timer: NodeJS.Timeout | undefined
@@ -53,6 +52,7 @@ export class Recorder {
   constructor(deps: RecorderDeps) {
     this.#deps = deps
     this.#counter = new ActivityCounter(() => deps.store.now())
+    this.#relays = new Map(deps.relays.map((relay) => [relay.name, new RelayHealth(relay, deps.node.startedAt)]))
     deps.events.subscribe((event) => {
       if (this.#stopped) return
       this.#counter.observe(event)
@@ -93,20 +93,15 @@ export class Recorder {
 
   /** The first attempt is known at once: until then the service says that it has sent nothing yet. */
   #noteAttempt(outcome: DeliveryOutcome): void {
-    const relay = 'relay' in outcome ? outcome.relay : null
-    if (relay === null || this.#tried.has(relay)) return
-    this.#tried.add(relay)
-    this.#noteNode()
+    const relay = 'relay' in outcome && outcome.relay !== null ? this.#relays.get(outcome.relay) : undefined
+    if (relay === undefined) return
+    const isFirst = !relay.isTried
+    relay.attempted(outcome, this.#deps.store.now())
+    if (isFirst) this.#noteNode()
   }
 
-  #noteChange({ relay, available, reason }: RelayChanged): void {
-    const since = this.#deps.store.now()
-    const before = this.#changes.get(relay)
-    const lastOutage =
-      available && before !== undefined
-        ? { from: before.since, until: since, reason: before.reason }
-        : (before?.lastOutage ?? null)
-    this.#changes.set(relay, { since, reason: available ? '' : reason, lastOutage })
+  #noteChange({ relay, ...change }: RelayChanged): void {
+    this.#relays.get(relay)?.changed(change, this.#deps.store.now())
     this.#noteNode()
   }
 
@@ -142,7 +137,8 @@ export class Recorder {
       this.#notePending = false
       if (this.#stopped) return
       const { node, store } = this.#deps
-      await store.noteNode({ ...node, relays: this.#relayStates(), faults: this.#findFaults() })
+      const relays = [...this.#relays.values()].map((relay) => relay.state())
+      await store.noteNode({ ...node, relays, faults: this.#findFaults() })
     })
   }
 
@@ -161,18 +157,6 @@ export class Recorder {
         ? []
         : [{ what: 'queueing', since: store.now() - fault.forMs, reason: fault.message } as const]),
     ]
-  }
-
-  #relayStates(): RelayState[] {
-    const { node, relays } = this.#deps
-    return relays.map((relay) => ({
-      name: relay.name,
-      certificateExpiresAt: relay.certificateExpiresAt,
-      available: relay.isAvailable(),
-      tried: this.#tried.has(relay.name) || this.#changes.has(relay.name),
-      ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '', lastOutage: null }),
-      connections: relay.connections(),
-    }))
   }
 }
 

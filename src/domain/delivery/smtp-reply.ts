@@ -13,6 +13,9 @@ const replyShape = /^(\d{3})(?:[ -]|$)(?:#?(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 /** Whether a reason is the reply of a relay, and not a fault of the network or of TLS. */
 export const isReply = (reason: string): boolean => replyShape.test(reason)
 
+/** The codes at the beginning of a reply: `451 4.7.1`. */
+export const readCodes = (reply: string): string => replyShape.exec(reply)?.[0].trim() ?? ''
+
 /** A relay's reply (multi-line as one text), redacted, with its codes of RFC 5321 and RFC 3463 if any. */
 export function parseReply(raw: string, source: Source = { kind: 'other' }): Reply {
   const match = replyShape.exec(raw)
