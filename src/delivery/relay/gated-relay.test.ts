@@ -105,6 +105,16 @@ test('a relay that refuses all mail is unavailable, and still gets mail; the fir
   )
 })
 
+test('a relay that answers no message is unavailable after three', async (t) => {
+  const { changes, relay, submit } = await startRelay(t, { dot: (socket) => void socket.destroy() })
+  await submit()
+  await submit()
+  assert.equal(relay.isAvailable(), true)
+  await submit()
+  assert.equal(relay.isAvailable(), false)
+  assert.equal(changes.length, 1)
+})
+
 test('a relay that refuses the rate gets its next email later, and others come first meanwhile', async (t) => {
   const tooFast = '454 Maximum sending rate exceeded'
   const replies = ['250 2.1.5 ok', tooFast, tooFast, '250 2.1.5 ok']

@@ -126,7 +126,7 @@ export class GatedRelay implements Relay {
     }
   }
 
-  #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, code: number | null): void {
+  #noteFailure({ scope, lasting, retryAfterMs, slowDown, ambiguous }: FailureClass, code: number | null): void {
     const answered = code !== null
     const { open } = this.#client.connections()
     // A relay that refuses one connection and serves others has reached its limit of connections.
@@ -136,7 +136,7 @@ export class GatedRelay implements Relay {
     }
     if (slowDown !== null) this.#slowDown(slowDown)
     if (scope === 'relay') this.#breaker.failed({ lasting, answered, retryAfterMs })
-    else if (scope === 'unclear') this.#breaker.refused({ works: answered && code !== 421 })
+    else if (scope === 'unclear' || ambiguous) this.#breaker.refused({ works: answered && code !== 421 })
     else if (answered) this.#breaker.answered()
   }
 
