@@ -234,7 +234,7 @@ test('the delivery page says why a relay does not answer, and of one that answer
   assert.match(list, /waits until a relay answers/)
   assert.match(detail, /It was accepted, and waits until a relay answers\./)
   for (const shown of [list, detail, await (await visitor.get('/apps')).text()])
-    assert.match(shown, /No relay answers, so no mail is sent\./)
+    assert.match(shown, /Nothing has been delivered since/)
   const answering = await page(newVisitor(service, await signIn(service)))
   assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)
   assert.doesNotMatch(answering, /class="reply"/)

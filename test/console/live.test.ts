@@ -39,7 +39,7 @@ test('a relay that stops appears on an open overview and goes again; typing and 
   await page.click('#charts summary >> nth=0')
   proxy.cut()
   await service.post(validBody())
-  await page.waitForSelector('#attention >> text=No relay answers')
+  await page.waitForSelector('#attention >> text=Nothing has been delivered since')
   assert.equal((await refresh).headers()['postern-refresh'], 'yes', 'it does not extend the session')
   assert.equal(await page.inputValue('#find'), 'half an addr')
   assert.equal(await page.evaluate('document.activeElement.tagName'), 'SUMMARY')

@@ -91,7 +91,13 @@ export function newSituation(situation: Given): Situation {
   return {
     ...{ apps: [acme], usage: new Map(), reported: new Map(), sources: [], expiring: [], late: [] },
     ...{ findings: [], records: [], authHooks: [], webhooks: [], nodes: [node()], nowMs },
-    ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
+    ...{
+      expired: new Map(),
+      expiredFrom: nowMs / 60_000 - 10,
+      seesAll: true,
+      last: countsOf(last),
+      byApp: countsOf(byApp),
+    },
     replies: replies ?? {},
     lately: countOf(counts ?? all),
     ...given,

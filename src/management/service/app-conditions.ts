@@ -4,32 +4,39 @@
  */
 
 import type { App } from '../../domain/app/app.ts'
+import { latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../domain/counts.ts'
+import { isAboutRecipient } from '../../domain/delivery/blame.ts'
+import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import type { RefusalCode } from '../../domain/request/rejection.ts'
 import { adviseOn } from '../../services/advice.ts'
 import type { ActivityCounts } from '../activity.ts'
-import { failedShare, nameAll } from './condition.ts'
+import { failedShare, nameAll, type UsualReply } from './condition.ts'
 
 export const appConditionKinds = ['mail_failed', 'mail_deferred', 'requests_refused'] as const
 export type AppConditionKind = (typeof appConditionKinds)[number]
 
 export type Counts = Pick<ActivityCounts, 'accepted' | 'refused' | 'delivered' | 'deferred' | 'failed'>
 
+/** Emails of one app whose replies are compared. */
+export const newestMax = 20
+
 type Words = {
   /** ` in the last 10 minutes`, or nothing. */
   readonly when: string
-  /** The newest reply of a relay. */
   readonly reply: string | null
 }
 
 type AppCondition = {
-  /** The state of the emails whose newest reply is quoted; null if there is none. */
+  /** The state of the emails whose usual reply is quoted; null if there is none. */
   readonly state: 'failed' | 'deferred' | null
   readonly appliesTo: (counts: Counts) => boolean
-  /** @param last the counts of the last minutes */
+  /** @param last the counts of the last `overMinutes` */
   readonly isOver: (last: Counts) => boolean
+  /** Whether these minutes alone show it, because nothing else happens to the mail of an app. */
+  readonly isTotal: (last: Counts) => boolean
   readonly isUrgent: (counts: Counts) => boolean
   /** The events that it is made of. */
   readonly countsEvent: (event: ActivityEvent) => boolean
@@ -41,6 +48,8 @@ type AppCondition = {
 const failedMin = 10
 /** So many failures are a fault if they are half of all finished emails. */
 export const failedAloneMin = 3
+/** So many attempts in `overMinutes` without a delivery are a fault by themselves. */
+const totalMin = 5
 /** A few deferred emails are greylisted; most attempts are a fault. */
 const deferredMin = 20
 const deferredShare = 0.5
@@ -66,6 +75,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
       return isLarge || (failed >= failedAloneMin && failed >= delivered)
     },
     isOver: (last) => countFailed(last) === 0 && last.delivered > 0,
+    isTotal: (last) => last.delivered === 0 && countFailed(last) >= totalMin,
     isUrgent: (counts) => countFailed(counts) > counts.delivered,
     countsEvent: (event) => event.startsWith('failed:'),
     describe(slugs, counts, { when, reply }) {
@@ -77,6 +87,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     state: 'deferred',
     appliesTo: (counts) => counts.deferred >= deferredMin && counts.deferred > deferredShare * countAttempts(counts),
     isOver: (last) => last.deferred === 0 && last.delivered > 0,
+    isTotal: (last) => last.delivered === 0 && countFailed(last) === 0 && last.deferred >= totalMin,
     isUrgent: (counts) => counts.deferred > deferredUrgentShare * countAttempts(counts),
     countsEvent: (event) => event === 'deferred',
     describe: (slugs, counts, { when, reply }) =>
@@ -92,6 +103,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
       return faulty >= refusedMin && (limited >= refusedMin || faulty > refusedShare * (faulty + counts.accepted))
     },
     isOver: (last) => sumCounts(countRefused(last)) === 0,
+    isTotal: () => false,
     isUrgent: () => false,
     countsEvent: (event) => event.startsWith('refused:') && !serviceRefusals.includes(event.slice('refused:'.length)),
     describe(slugs, counts, { when }) {
@@ -107,7 +119,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
 function quote(reply: string | null): string {
   if (reply === null) return ''
   const advice = adviseOn(reply)
-  return `; last reply: “${reply}”${advice === null ? '' : ` (${advice})`}`
+  return `; most frequent reply: “${reply}”${advice === null ? '' : ` (${advice})`}`
 }
 
 type Lately = {
@@ -116,13 +128,24 @@ type Lately = {
   readonly last: ReadonlyMap<AppId, Counts>
 }
 
-/** Whether an app has a condition now. The requests of a disabled app are refused on purpose. */
-export function hasNow(kind: AppConditionKind, { id, status }: App, { byApp, last }: Lately): boolean {
-  const counts = byApp.get(id)
-  const { appliesTo, isOver, state } = appConditions[kind]
-  if (counts === undefined || (state === null && status !== 'active')) return false
-  return appliesTo(counts) && !isOver(last.get(id) ?? addCounts([]))
+/** The counts of a condition that an app has now, and of how many minutes they are. */
+export type Shown = { readonly counts: Counts; readonly minutes: number }
+
+/** Null if an app does not have the condition now. The requests of a disabled app are refused on purpose. */
+export function findNow(kind: AppConditionKind, { id, status }: App, { byApp, last }: Lately): Shown | null {
+  const { appliesTo, isOver, isTotal, state } = appConditions[kind]
+  const [counts, newest] = [byApp.get(id), last.get(id) ?? addCounts([])]
+  if (counts === undefined || (state === null && status !== 'active')) return null
+  if (isTotal(newest)) return { counts: newest, minutes: overMinutes }
+  return appliesTo(counts) && !isOver(newest) ? { counts, minutes: latelyMinutes } : null
 }
+
+/** A few mailboxes that do not exist, are full or greylist are no fault of the service. */
+const fewMailboxes = 10
+
+export const isTrivial = (kind: AppConditionKind, { text, emails }: UsualReply): boolean =>
+  emails < fewMailboxes &&
+  isAboutRecipient({ stage: 'handed-over', reply: parseReply(text), isRefused: kind === 'mail_failed' })
 
 export function addCounts(all: readonly Counts[]): Counts {
   const add = (pick: (counts: Counts) => number) => all.reduce((sum, counts) => sum + pick(counts), 0)

@@ -14,7 +14,7 @@ test('mail that a disabled app holds is counted, also what was deferred before',
   assert.match(found.find(({ kind }) => kind === 'mail_held')?.message ?? '', /globex is disabled and holds 5 emails/)
   const nodes = [node({ relays: [relay('r1', false)] })]
   const [stop] = findStops({ ...situation, nodes, queue: { ...situation.queue, apps } })
-  assert.match(stop?.message ?? '', / 4 emails from 1 app are waiting/, 'held mail does not wait for a relay')
+  assert.match(stop?.message ?? '', / 4 emails from acme are waiting/, 'held mail does not wait for a relay')
 })
 
 test('the first expiry is shown only while it is in the future', () => {

@@ -1,10 +1,11 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted } from '../../domain/counts.ts'
-import { isReply } from '../../domain/delivery/smtp-reply.ts'
-import { dayMs, describeDuration } from '../../domain/duration.ts'
-import { withAdvice } from '../../services/advice.ts'
+import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
+import { dayMs, describeDuration, minuteMs } from '../../domain/duration.ts'
+import { adviseOn, withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
-import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
+import { type Attention, type Condition, isStop, nameAll, type Situation } from './condition.ts'
+import { type GroupedRelay, groupRelays, stoppedSince } from './outages.ts'
 
 /** A new certificate must be uploaded to the provider, often by somebody else. */
 const certificateWarningMs = 30 * dayMs
@@ -12,7 +13,10 @@ const certificateWarningMs = 30 * dayMs
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
-type NodeSituation = Pick<Situation, 'seesAll' | 'apps' | 'expired' | 'findings' | 'nodes' | 'nowMs' | 'queue'>
+type NodeSituation = Pick<
+  Situation,
+  'seesAll' | 'apps' | 'expired' | 'expiredFrom' | 'findings' | 'nodes' | 'nowMs' | 'queue'
+>
 
 /** Why nothing is sent now. */
 export const findStops = (situation: NodeSituation): Attention[] =>
@@ -86,59 +90,70 @@ function countWaiting(situation: NodeSituation): number {
   return Math.max(0, situation.queue.depth - held.reduce((sum, { queued, deferred }) => sum + queued + deferred, 0))
 }
 
-/** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
+/** `149 emails from acme, globex and 3 more are waiting; the first link expires in 4 min.` */
 function describeWaiting(situation: NodeSituation): string {
-  const { apps, expired, nowMs, queue } = situation
+  const { apps, expired, expiredFrom, nowMs, queue } = situation
   const { firstExpiresAt } = queue
   const depth = countWaiting(situation)
   if (depth === 0) return 'No mail is waiting yet.'
-  const waiting = findWaits(situation).filter((app) => !app.held).length
-  const whose = apps.length > 1 && waiting > 0 ? ` from ${counted(waiting, 'app')}` : ''
+  const waiting = findWaits(situation).flatMap(({ held, slug }) => (held || slug === null ? [] : [slug]))
+  const whose = apps.length > 1 && waiting.length > 0 ? ` from ${nameAll(waiting)}` : ''
   const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
   const first = leftMs === null || leftMs <= 0 ? '' : `; the first link expires in ${describeDuration(leftMs)}`
   const lost = [...expired.values()].reduce((sum, count) => sum + count, 0)
-  const gone = lost === 0 ? '' : ` ${counted(lost, 'link has', 'links have')} expired already.`
+  const gone = lost === 0 ? '' : ` ${counted(lost, 'link has', 'links have')} expired since ${showMinute(expiredFrom)}.`
   return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'is' : 'are'} waiting${first}.${gone}`
 }
 
-type SeenRelay = NodeResource['relays'][number] & Pick<NodeResource, 'machine' | 'seenAt'>
+const showMinute = (minute: number): string => `${new Date(minute * minuteMs).toISOString().slice(11, 16)}Z`
+/** `11:38:06Z (2 min)` */
+const showSince = (since: number, nowMs: number): string =>
+  `${new Date(since).toISOString().slice(11, 19)}Z (${describeDuration(nowMs - since)})`
 
 /** A process reports every ten seconds. */
 const staleMs = 15_000
 
 function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation): Condition[] {
-  const seen: SeenRelay[] = workers.flatMap(({ machine, relays, seenAt }) =>
-    relays.map((relay) => ({ ...relay, machine, seenAt })),
-  )
-  const byName = Map.groupBy(seen, ({ name }) => name)
-  const down = [...byName].flatMap(([name, views]) => {
-    const failing = views.filter(({ available }) => !available)
-    return failing.length === 0 ? [] : [{ name, failing, isDown: failing.length === views.length }]
-  })
-  const describe = ({ name, failing }: (typeof down)[number]): string => {
-    const since = failing.map((view) => Date.parse(view.since)).sort()[0] ?? situation.nowMs
-    const from = workers.length > 1 ? ` (seen from ${failing.map(({ machine }) => machine).join(', ')})` : ''
-    const clock = `${new Date(since).toISOString().slice(11, 19)}Z`
-    const reason = failing[0]?.reason ?? ''
-    const fault = isReply(reason) ? 'has refused mail' : 'has not answered'
-    const ageMs = situation.nowMs - Math.max(...failing.map(({ seenAt }) => Date.parse(seenAt)))
-    const stale = ageMs > staleMs ? ` (as its process reported ${describeDuration(ageMs)} ago)` : ''
-    return `${name}${from} ${fault} for ${describeDuration(situation.nowMs - since)}, since ${clock}${stale}: ${withAdvice(reason)}`
-  }
-  if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
-    const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''
-    const isRefused = down.every(({ failing }) => isReply(failing[0]?.reason ?? ''))
-    const fault = isRefused ? 'accepts mail' : 'answers'
-    const message = `No relay ${fault}, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay ${fault}.`
+  const { nowMs, seesAll } = situation
+  const relays = groupRelays(workers)
+  const down = relays.filter(({ failing }) => failing.length > 0)
+  const since = stoppedSince(workers)
+  if (since !== null) {
+    const message = `Nothing has been delivered since ${showSince(since, nowMs)}: ${describeStop(down, situation)}. ${describeWaiting(situation)} Sending resumes by itself once a relay accepts mail.`
     return [{ kind: 'no_relay', message }]
   }
-  if (seen.length > 0 && seen.every(({ tried }) => !tried) && countWaiting(situation) > 0)
+  const isUntried = relays.length > 0 && relays.every(({ views }) => views.every(({ tried }) => !tried))
+  if (isUntried && countWaiting(situation) > 0)
     return [{ kind: 'relay_untried', message: describeUntried(workers, situation) }]
-  if (!situation.seesAll) return []
-  return down.map((relay) => ({
-    kind: 'relay_down',
-    message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'}`,
-  }))
+  if (!seesAll) return []
+  return down.map((relay) => {
+    const fault = isReply(relay.reason) ? `has answered “${relay.reason}”` : 'has failed'
+    const from = relay.isDown ? '' : ` (seen from ${relay.failing.map(({ machine }) => machine).join(', ')})`
+    const others = relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'
+    const message = `The relay ${relay.name}${from} ${fault} since ${showSince(relay.since, nowMs)}${describeMore(relay, nowMs)}. ${others}`
+    return { kind: 'relay_down', message }
+  })
+}
+
+/** Why no relay takes mail. An access for some apps sees no names, nor a reply that may name other apps. */
+function describeStop(down: readonly GroupedRelay[], { nowMs, seesAll }: NodeSituation): string {
+  if (!seesAll) {
+    const reply = down.map(({ reason }) => reason).find(isReply)
+    return reply === undefined ? 'no relay can be used' : `the relay answers ${readCodes(reply)}`
+  }
+  const texts = down.map((relay) => {
+    const fault = isReply(relay.reason) ? `answers “${relay.reason}”` : 'cannot be used'
+    return `the relay ${relay.name} ${fault}${describeMore(relay, nowMs)}`
+  })
+  return texts.join('; ')
+}
+
+/** Advice on a reply, or the reason without one; and its age if the process has been silent. */
+function describeMore({ failing, reason }: GroupedRelay, nowMs: number): string {
+  const advice = isReply(reason) ? adviseOn(reason) : null
+  const why = isReply(reason) ? (advice === null ? '' : ` (${advice})`) : `: ${withAdvice(reason)}`
+  const ageMs = nowMs - Math.max(...failing.map(({ seenAt }) => Date.parse(seenAt)))
+  return ageMs > staleMs ? `${why} (as its process reported ${describeDuration(ageMs)} ago)` : why
 }
 
 function describeUntried(workers: readonly NodeResource[], situation: NodeSituation): string {

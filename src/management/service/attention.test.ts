@@ -35,19 +35,25 @@ test('one relay of two warns, and says how mail goes', () => {
   assert.deepEqual([one?.kind, one?.urgent], ['relay_down', false])
   assert.match(
     one?.message ?? '',
-    /^The relay r1 has not answered for 12 min, since 23:48:00Z: the connection was refused \(ECONNREFUSED\)\. Mail goes through the others\.$/,
+    /^The relay r1 has failed since 23:48:00Z \(12 min\): the connection was refused \(ECONNREFUSED\)\. Mail goes through the others\.$/,
   )
 })
 
 test('a relay that answers, and refuses all mail, is not called silent', () => {
   const refusing = { ...relay('r1', false), reason: '535 5.7.8 no such user' }
   const [both] = attentionTo({ nodes: [node({ relays: [refusing] })] })
-  assert.match(both?.message ?? '', /^No relay accepts mail, so no mail is sent\. r1 has refused mail for 12 min/)
+  assert.match(
+    both?.message ?? '',
+    /^Nothing has been delivered since 23:48:00Z \(12 min\): the relay r1 answers “535 5\.7\.8 no such user” \(user or pass/,
+  )
   assert.match(both?.message ?? '', /once a relay accepts mail\.$/)
   const [one] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', true)] })] })
-  assert.match(one?.message ?? '', /^The relay r1 has refused mail for 12 min, since 23:48:00Z: 535 5\.7\.8/)
+  assert.match(one?.message ?? '', /^The relay r1 has answered “535 5\.7\.8 no such user” since 23:48:00Z \(12 min\)/)
   const [mixed] = attentionTo({ nodes: [node({ relays: [refusing, relay('r2', false)] })] })
-  assert.match(mixed?.message ?? '', /^No relay answers/)
+  assert.match(
+    mixed?.message ?? '',
+    /r1 answers “535 .*; the relay r2 cannot be used: the connection was refused \(ECONN/,
+  )
 })
 
 test('without a relay there is one condition, which counts what waits and what is lost', () => {
@@ -67,7 +73,7 @@ test('without a relay there is one condition, which counts what waits and what i
   )
   assert.match(
     found[0]?.message ?? '',
-    /r1 has not answered for 12 min, since 23:48:00Z: the connection was refused \(ECONNREFUSED\); r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
+    /r1 cannot be used: the connection was refused \(ECONNREFUSED\); the relay r2 .*149 emails from acme are waiting; the first link expires in 4 min\. 12 links have expired since 23:50Z\. Sending resumes by itself/,
   )
 })
 
@@ -91,7 +97,7 @@ test('after a start nothing is fine until an attempt has shown that a relay answ
 test('held mail does not wait for a relay', () => {
   const nodes = [node({ relays: [relay('r1', false)] })]
   const [found] = attentionTo({ nodes, depth: 10, held: 4, apps: [acme, globex] })
-  assert.match(found?.message ?? '', / 6 emails from 1 app are waiting\./)
+  assert.match(found?.message ?? '', / 6 emails from acme are waiting\./)
   assert.match(findStops(newSituation({ nodes, depth: 4, held: 4 }))[0]?.message ?? '', /No mail is waiting yet\./)
 })
 
@@ -137,7 +143,7 @@ test('a relay that one process alone cannot reach is not down: others send', () 
   const [found, ...more] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
   assert.match(
     found?.message ?? '',
-    /^The relay r1 \(seen from mail-2\) has not answered .*Other processes can reach it, and are sending\.$/,
+    /^The relay r1 \(seen from mail-2\) has failed .*Other processes can reach it, and are sending\.$/,
   )
   assert.deepEqual(more, [])
 })
@@ -200,17 +206,42 @@ test('a flood of requests over a limit needs attention, however much else is acc
 })
 
 test('mail that a relay defers needs attention by its share of the attempts, and says the reply', () => {
-  const replies = { mail_deferred: new Map([[acme.id, '451 4.7.1 later']]) }
-  const of = (counts: Counts) =>
-    attentionTo({ byApp: { acme: counts }, replies }).map(({ kind, urgent }) => [kind, urgent])
+  const replies = { mail_deferred: new Map([[acme.id, { text: '451 4.7.1 later', emails: 20 }]]) }
+  const of = (counts: Counts, last: Counts = { delivered: 1, deferred: 1 }) =>
+    attentionTo({ byApp: { acme: counts }, last: { acme: last }, replies }).map(({ kind, urgent }) => [kind, urgent])
   assert.deepEqual(of({ deferred: 19 }), [])
   assert.deepEqual(of({ deferred: 20 }), [['mail_deferred', true]])
   assert.deepEqual(of({ deferred: 20, delivered: 20 }), [])
   assert.deepEqual(of({ deferred: 21, delivered: 20 }), [['mail_deferred', false]])
   assert.equal(
     attentionTo({ byApp: { acme: { deferred: 200, delivered: 1 } }, replies })[0]?.message,
-    'The relay deferred 200 of 201 attempts to send mail from acme in the last 10 minutes; last reply: “451 4.7.1 later”.',
+    'The relay deferred 200 of 201 attempts to send mail from acme in the last 10 minutes; most frequent reply: “451 4.7.1 later”.',
   )
+})
+
+test('mail of an app that is all deferred or failed shows within minutes, however much went well before', () => {
+  const of = (last: Counts, event: string, replies: Given['replies'] = {}) =>
+    attentionTo({ byApp: { acme: { delivered: 900, [event]: 9 } }, last: { acme: last }, replies })
+  const [deferred, ...more] = of({ deferred: 5 }, 'deferred')
+  assert.deepEqual([deferred?.kind, deferred?.urgent, more], ['mail_deferred', true, []])
+  assert.equal(deferred?.message, 'The relay deferred 5 of 5 attempts to send mail from acme in the last 3 minutes.')
+  assert.deepEqual(of({ deferred: 4 }, 'deferred'), [])
+  assert.deepEqual(of({ deferred: 50, delivered: 1 }, 'deferred'), [])
+  const [failed] = of({ 'failed:refused_by_relay': 5, deferred: 2 }, 'failed:refused_by_relay')
+  assert.deepEqual([failed?.kind, failed?.urgent], ['mail_failed', true])
+  assert.match(failed?.message ?? '', /^5 of 5 emails from acme failed in the last 3 minutes/)
+})
+
+test('a few mailboxes that are full, greylist or do not exist are nothing to act on; many are', () => {
+  const of = (kind: 'mail_deferred' | 'mail_failed', counts: Counts, text: string, emails: number) =>
+    kinds({ byApp: { acme: counts }, replies: { [kind]: new Map([[acme.id, { text, emails }]]) } })
+  const [deferred, failed] = [{ deferred: 60 }, { 'failed:refused_by_relay': 8 }]
+  for (const text of ['452 4.2.2 The mailbox is over quota', '450 4.7.1 Greylisted'])
+    assert.deepEqual(of('mail_deferred', deferred, text, 9), [], text)
+  assert.deepEqual(of('mail_failed', failed, '550 5.1.1 no such user', 8), [])
+  assert.deepEqual(of('mail_failed', failed, '550 5.1.1 no such user', 10), ['mail_failed'])
+  assert.deepEqual(of('mail_deferred', deferred, '452 4.2.2 The mailbox is over quota', 10), ['mail_deferred'])
+  assert.deepEqual(of('mail_deferred', deferred, '451 4.3.0 queue file write error', 1), ['mail_deferred'])
 })
 
 test('a condition of an app is over after minutes without it: mail that goes again, no refused request', () => {
@@ -259,11 +290,13 @@ test('a key that was replaced and is still in use says so', () => {
       replaces: null,
       hook: null,
     },
-    ...{ expiresAt: nowMs + 23 * 3_600_000, revokedAt: null, lastUsedAt: nowMs - 180_000 },
+    ...{ expiresAt: nowMs + 119 * minuteMs, revokedAt: null, lastUsedAt: nowMs - 180_000 },
   }
-  const of = (isReplaced: boolean) => attentionTo({ expiring: [{ ...key, isReplaced }] })[0]?.message
-  assert.match(of(true) ?? '', /^The old key web of acme was replaced, but was still used 3 min ago\. .* in 23 h/)
-  assert.match(of(false) ?? '', /^The key web of acme expires in 23 h: replace it/)
+  const of = (isReplaced: boolean, expiresAt = key.expiresAt) =>
+    attentionTo({ expiring: [{ ...key, expiresAt, isReplaced }] })[0]?.message
+  assert.match(of(true) ?? '', /^The old key web of acme was replaced, but was still used 3 min ago\. .* in 119 min/)
+  assert.equal(of(true, nowMs + 120 * minuteMs), undefined, 'within its grace')
+  assert.match(of(false, nowMs + 23 * 60 * minuteMs) ?? '', /^The key web of acme expires in 23 h: replace it/)
   const unnamed = attentionTo({ expiring: [{ ...key, name: null, isReplaced: false }] })[0]
   assert.match(unnamed?.message ?? '', /^The key key_1 of acme expires/)
 })
@@ -289,9 +322,9 @@ test('apps whose mail fails with one reply are one condition, which says the rep
     byApp: { acme: failing, globex: failing, hooli: failing },
     replies: {
       mail_failed: new Map([
-        [acme.id, '550 5.7.1 domain not verified'],
-        [globex.id, '550 5.7.1 domain not verified'],
-        [hooli.id, '554 spam'],
+        [acme.id, { text: '550 5.7.1 domain not verified', emails: 20 }],
+        [globex.id, { text: '550 5.7.1 domain not verified', emails: 20 }],
+        [hooli.id, { text: '554 spam', emails: 20 }],
       ]),
     },
   })
@@ -317,7 +350,9 @@ test('a link that expired is no alarm, several are', () => {
   assert.deepEqual(of(1, 0), [['links_expired', false]])
   assert.deepEqual(of(4, 0), [['links_expired', false]])
   assert.deepEqual(of(5, 0), [['links_expired', true]])
-  assert.deepEqual(of(5, 95), [['links_expired', false]])
+  assert.deepEqual(of(5, 95), [], 'exactly 5 %')
+  assert.deepEqual(of(5, 94), [['links_expired', true]])
+  assert.deepEqual(of(40, 2960), [], 'slow mailboxes')
 })
 
 const reportedOf = (byApp: Readonly<Record<string, Counts>>) =>

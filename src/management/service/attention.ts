@@ -7,10 +7,10 @@ import type { App } from '../../domain/app/app.ts'
 import { hasDomain } from '../../domain/app/sender-domains.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
-import { describeDuration, minuteMs } from '../../domain/duration.ts'
+import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { fromDomain } from '../domains/domain-subject.ts'
-import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
+import { addCounts, appConditionKinds, appConditions, findNow, isTrivial, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import { judgeGone, judgeReports, judgeSilence } from './attention-reports.ts'
 import {
@@ -23,7 +23,7 @@ import {
   nameAll,
   type Situation,
 } from './condition.ts'
-import { outageEnd } from './earlier.ts'
+import { outageEnd } from './outages.ts'
 import type { QueueResource } from './queue.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
@@ -41,6 +41,8 @@ const lately = `in the last ${latelyMinutes} minutes`
 const nearly = 0.8
 const turnedAwayShare = 0.01
 const lateAfterMs = 30_000
+/** So long before a replaced key ends, its use is a matter for somebody. */
+const replacedWarningMs = 2 * hourMs
 /** For this long after an outage, waiting mail counts as its backlog. */
 const recoveryMs = 5 * minuteMs
 /** One link that expired is often a slow receiver. */
@@ -144,31 +146,36 @@ function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Cond
   const slugs = apps.filter(({ id }) => (expired.get(id) ?? 0) > 0).map(({ slug }) => slug)
   if (slugs.length === 0) return []
   const count = sumCounts(Object.fromEntries(expired))
+  // A link or two of very many expire while a mailbox is full, or greylists.
+  if (count <= failedShare * (count + delivered)) return []
   return [
     {
       kind: 'links_expired',
       message: `${counted(count, 'link')} from ${nameAll(slugs)} expired ${lately}, before the email could be sent.`,
       apps: slugs,
-      urgent: count >= expiredUrgentMin && count > failedShare * (count + delivered),
+      urgent: count >= expiredUrgentMin,
     },
   ]
 }
 
 /** Apps with the same reply have one cause; refused requests of each app have their own. */
 function judgeApps(situation: Situation): Condition[] {
-  const { apps, byApp, replies } = situation
+  const { apps, replies } = situation
   return appConditionKinds.flatMap((kind) => {
     const { describe, isUrgent, state } = appConditions[kind]
     const found = apps.flatMap((app) => {
-      const counts = byApp.get(app.id)
-      if (counts === undefined || !hasNow(kind, app, situation)) return []
-      const reply = replies[kind]?.get(app.id) ?? null
-      return [{ slug: app.slug, counts, reply, cause: state === null ? app.slug : reply }]
+      const shown = findNow(kind, app, situation)
+      const usual = replies[kind]?.get(app.id)
+      if (shown === null || (usual !== undefined && isTrivial(kind, usual))) return []
+      const reply = usual?.text ?? null
+      const cause = state === null ? app.slug : reply
+      return [{ ...shown, slug: app.slug, reply, cause: `${shown.minutes} ${cause}` }]
     })
     return [...Map.groupBy(found, ({ cause }) => cause).values()].map((group): Condition => {
       const slugs = group.map(({ slug }) => slug)
       const counts = addCounts(group.map((app) => app.counts))
-      const message = describe(slugs, counts, { when: ` ${lately}`, reply: group[0]?.reply ?? null })
+      const [{ minutes, reply } = { minutes: latelyMinutes, reply: null }] = group
+      const message = describe(slugs, counts, { when: ` in the last ${minutes} minutes`, reply })
       return { kind, message, apps: slugs, urgent: isUrgent(counts) }
     })
   })
@@ -190,7 +197,9 @@ function judgeQueue({ depth, max }: QueueResource): Condition[] {
 
 function judgeSettings({ apps, expiring, authHooks, nowMs, queue, usage, webhooks }: Situation): Condition[] {
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
-  const keys = expiring.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
+  // A key in its grace is used until the new one is deployed.
+  const due = expiring.filter((key) => !key.isReplaced || (key.expiresAt ?? nowMs) - nowMs < replacedWarningMs)
+  const keys = due.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
     const slug = slugs.get(app) ?? app
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
     const used = describeDuration(nowMs - (lastUsedAt ?? nowMs))

@@ -58,6 +58,13 @@ export type Condition = {
   readonly urgent?: boolean
 }
 
+/** The reply that the newest emails of an app in a state got most often. */
+export type UsualReply = {
+  readonly text: string
+  /** How many of these emails got it, of `newestMax`. */
+  readonly emails: number
+}
+
 export type Situation = {
   /** Whether the access is for the whole service: others do not see its processes and relays. */
   readonly seesAll: boolean
@@ -83,12 +90,13 @@ export type Situation = {
   readonly lately: ActivityCounts
   /** The same of each app. */
   readonly byApp: ReadonlyMap<AppId, ActivityCounts>
-  /** The links that expired in the last `latelyMinutes` and after the last outage of a relay. */
+  /** The links that expired from this minute on (since 1970): `firstMinuteNow`. */
   readonly expired: ReadonlyMap<AppId, number>
+  readonly expiredFrom: number
   /** The same of the last `overMinutes`: a condition that is not in them is over. */
   readonly last: ReadonlyMap<AppId, ActivityCounts>
-  /** By condition: the newest reply to such mail of an app. */
-  readonly replies: Readonly<Partial<Record<AttentionKind, ReadonlyMap<AppId, string>>>>
+  /** By condition: the usual reply to such mail of an app. */
+  readonly replies: Readonly<Partial<Record<AttentionKind, ReadonlyMap<AppId, UsualReply>>>>
   readonly nowMs: number
 }
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ago, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
 import { minuteMs } from '../../domain/duration.ts'
-import { findEarlier, outageEnd } from './earlier.ts'
+import { findEarlier } from './earlier.ts'
+import { outageEnd } from './outages.ts'
 
 test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
   const minute = nowMs / minuteMs
@@ -48,7 +49,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
       [
         'mail_failed',
-        '30 of 40 emails from hooli failed; last reply: “554 spam”.',
+        '30 of 40 emails from hooli failed; most frequent reply: “554 spam”.',
         ['hooli'],
         (minute - 100) * minuteMs,
         (minute - 99) * minuteMs,

@@ -8,6 +8,7 @@ import { withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
 import { type AppConditionKind, appConditions, type Counts } from './app-conditions.ts'
 import { type AttentionKind, nameAll } from './condition.ts'
+import { firstMinuteAfter } from './outages.ts'
 
 export type Earlier = {
   readonly kind: AttentionKind
@@ -20,16 +21,6 @@ export type Earlier = {
 }
 
 type Minutes = readonly Pick<ActivityRow, 'minute' | 'event' | 'count'>[]
-
-/** When the last outage of a relay ended; 0 if none is known. */
-export const outageEnd = (nodes: readonly NodeResource[]): number =>
-  Math.max(
-    0,
-    ...nodes.flatMap(({ relays }) => relays.map(({ lastOutage }) => Date.parse(lastOutage?.until ?? '') || 0)),
-  )
-
-/** The first minute whose expired links are not put down to an outage that ended at `untilMs`. */
-export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs / minuteMs) + 1
 
 /** Apps that had a condition of one cause, with their counts in its time. */
 export type PastCondition = Span & {

@@ -1,6 +1,7 @@
 /** Reads the counts of the last two hours: what is judged as now, and what was wrong before. */
 import type { App } from '../../domain/app/app.ts'
 import { appMinutesKept, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
+import { readCodes } from '../../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { Store } from '../../store/store.ts'
@@ -8,29 +9,37 @@ import { type ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
 import { iso, type NodeResource } from '../resources.ts'
-import { type AppConditionKind, addCounts, appConditionKinds, appConditions, hasNow } from './app-conditions.ts'
-import type { Situation } from './condition.ts'
-import { type Earlier, findEarlier, firstMinuteAfter, outageEnd, type PastCondition } from './earlier.ts'
+import {
+  type AppConditionKind,
+  addCounts,
+  appConditionKinds,
+  appConditions,
+  findNow,
+  newestMax,
+} from './app-conditions.ts'
+import type { Situation, UsualReply } from './condition.ts'
+import { type Earlier, findEarlier, type PastCondition } from './earlier.ts'
+import { firstMinuteNow, stoppedSince } from './outages.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
 export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
   const { store, access } = context
-  const to = Math.floor(store.now() / minuteMs) + 1
-  const begin = to - latelyMinutes
-  const query = { apps: access.apps && [...access.apps], from: to - appMinutesKept + 1, to, step: 1 } as const
+  const { begin, kept, to } = boundMinutes(store.now())
+  const query = { apps: access.apps && [...access.apps], from: kept, to, step: 1 } as const
   const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
   const [minutes, byApp, last] = await Promise.all([store.readActivity(query), read(begin), read(to - overMinutes)])
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
-  const afterOutage = Math.max(begin, firstMinuteAfter(outageEnd(nodes)))
-  const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
-  const expired = hasExpired ? countExpired(afterOutage === begin ? byApp : await read(afterOutage)) : new Map()
-  const now: Now = { apps, nodes, minutes, afterOutage, byApp, last, expired }
+  const expiredFrom = firstMinuteNow(nodes, { begin, kept })
+  const hasExpired = since(expiredFrom).some(({ event }) => event === 'expired')
+  const expired = hasExpired ? countExpired(expiredFrom === begin ? byApp : await read(expiredFrom)) : new Map()
+  const now: Now = { apps, nodes, minutes, expiredFrom, byApp, last, expired }
   return {
     now: {
       lately: presentCounts(since(begin)),
       byApp,
       last,
       expired,
+      expiredFrom,
       replies: await readRepliesNow(store, now),
     },
     lastHour: presentCounts(since(to - hourMinutes)),
@@ -44,6 +53,24 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
 }
 
 const hourMinutes = 60
+
+/** In minutes since 1970: the last minutes, and those that are kept, up to the current one. */
+function boundMinutes(nowMs: number) {
+  const to = Math.floor(nowMs / minuteMs) + 1
+  return { begin: to - latelyMinutes, kept: to - appMinutesKept + 1, to }
+}
+
+/** The links that expired since no relay takes mail. */
+export async function readExpiredInStop(
+  context: Context,
+  nodes: readonly NodeResource[],
+): Promise<Pick<Situation, 'expired' | 'expiredFrom'>> {
+  const { to, ...bounds } = boundMinutes(context.store.now())
+  const expiredFrom = firstMinuteNow(nodes, bounds)
+  if (stoppedSince(nodes) === null) return { expired: new Map(), expiredFrom }
+  const rows = await context.store.readAppActivity(expiredFrom, to)
+  return { expired: countExpired(countByApp(rows, context)), expiredFrom }
+}
 
 type AppRows = Awaited<ReturnType<Store['readAppActivity']>>
 type CountsByApp = ReadonlyMap<AppId, ActivityCounts>
@@ -65,8 +92,7 @@ type Now = {
   readonly nodes: readonly NodeResource[]
   /** The counts of the access in all minutes that are kept. */
   readonly minutes: Awaited<ReturnType<Store['readActivity']>>
-  /** The first minute whose expired links are judged as now. */
-  readonly afterOutage: number
+  readonly expiredFrom: number
   readonly byApp: CountsByApp
   readonly last: CountsByApp
   readonly expired: ReadonlyMap<AppId, number>
@@ -74,7 +100,7 @@ type Now = {
 
 async function readEarlier(context: Context, now: Now): Promise<readonly Earlier[]> {
   const { access, past, store } = context
-  const { apps, nodes, minutes, afterOutage, last, expired } = now
+  const { apps, nodes, minutes, expiredFrom, last, expired } = now
   const rows = await past.get()
   const pastByApp = countByApp(rows, context)
   const hadExpired = ({ id }: App) =>
@@ -83,7 +109,7 @@ async function readEarlier(context: Context, now: Now): Promise<readonly Earlier
     nowMs: store.now(),
     // Outages name relays.
     nodes: access.apps === null ? nodes : [],
-    minutes: minutes.filter(({ minute }) => minute < afterOutage),
+    minutes: minutes.filter(({ minute }) => minute < expiredFrom),
     expired: apps.filter(hadExpired).map(({ slug }) => slug),
     conditions: (
       await Promise.all(appConditionKinds.map((kind) => readPast(kind, store, { now, pastByApp, rows })))
@@ -106,18 +132,18 @@ async function readPast(
   const affected = now.apps.filter((app) => {
     const counts = pastByApp.get(app.id)
     const isOnPurpose = state === null && app.status !== 'active'
-    return counts !== undefined && !isOnPurpose && appliesTo(counts) && !hasNow(kind, app, now)
+    return counts !== undefined && !isOnPurpose && appliesTo(counts) && findNow(kind, app, now) === null
   })
   // Mail that was deferred has gone on since: what is deferred now has another cause.
-  const replies = state === 'failed' ? await readReplies(store, state, affected) : new Map<AppId, string>()
-  const groups = Map.groupBy(affected, ({ id }) => (state === null ? id : (replies.get(id) ?? null)))
+  const replies = state === 'failed' ? await readReplies(store, state, affected) : new Map<AppId, UsualReply>()
+  const groups = Map.groupBy(affected, ({ id }) => (state === null ? id : replies.get(id)?.text))
   return [...groups.values()].slice(0, pastMax).map((group) => {
     const ids = new Set(group.map(({ id }) => id))
     const own = rows.filter(({ app, event }) => ids.has(app) && countsEvent(event))
     return {
       kind,
       slugs: group.map(({ slug }) => slug),
-      reply: replies.get(group[0]?.id as AppId) ?? null,
+      reply: replies.get(group[0]?.id as AppId)?.text ?? null,
       counts: addCounts(group.flatMap(({ id }) => pastByApp.get(id) ?? [])),
       from: Math.min(...own.map(({ first }) => first)) * minuteMs,
       until: Math.max(...own.map((row) => row.last + 1)) * minuteMs,
@@ -130,11 +156,11 @@ async function readRepliesNow(store: Context['store'], now: Now): Promise<Situat
   const read = async (kind: AppConditionKind) => {
     const { state } = appConditions[kind]
     return state === null
-      ? new Map<AppId, string>()
+      ? new Map<AppId, UsualReply>()
       : readReplies(
           store,
           state,
-          now.apps.filter((app) => hasNow(kind, app, now)),
+          now.apps.filter((app) => findNow(kind, app, now) !== null),
         )
   }
   return Object.fromEntries(await Promise.all(appConditionKinds.map(async (kind) => [kind, await read(kind)] as const)))
@@ -143,17 +169,21 @@ async function readRepliesNow(store: Context['store'], now: Now): Promise<Situat
 /** Apps whose replies are read for one status. */
 const repliesMax = 5
 
-/** The newest reply to mail of these apps in a state. */
+/** The usual reply to the newest mail of these apps in a state. */
 async function readReplies(
   store: Context['store'],
   state: 'failed' | 'deferred',
   apps: readonly App[],
-): Promise<ReadonlyMap<AppId, string>> {
-  const replies = new Map<AppId, string>()
+): Promise<ReadonlyMap<AppId, UsualReply>> {
+  const usual = new Map<AppId, UsualReply>()
   for (const { id } of apps.slice(0, repliesMax)) {
-    const [email] = (await store.listEmails({ app: id, state, limit: 1 })).items
-    const reply = email?.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text
-    if (reply !== undefined) replies.set(id, reply)
+    const { items } = await store.listEmails({ app: id, state, limit: newestMax })
+    const texts = items.flatMap(({ trail }) => trail.findLast(({ reply }) => reply !== undefined)?.reply?.text ?? [])
+    const [same] = [...Map.groupBy(texts, (text) => readCodes(text) || text).values()].toSorted(
+      (a, b) => b.length - a.length,
+    )
+    const text = same?.[0]
+    if (same !== undefined && text !== undefined) usual.set(id, { text, emails: same.length })
   }
-  return replies
+  return usual
 }

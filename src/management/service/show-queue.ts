@@ -8,6 +8,7 @@ import { presentNode } from '../resources.ts'
 import { findStops } from './attention-nodes.ts'
 import { AttentionResource } from './condition.ts'
 import { presentQueue, QueueResource } from './queue.ts'
+import { readExpiredInStop } from './read-activity.ts'
 
 const StoppedQueue = closed({
   ...QueueResource.properties,
@@ -23,7 +24,7 @@ export const showQueue = operation({
   answer: StoppedQueue,
   async run(context) {
     const { access, store } = context
-    const [counted, allApps, nodes, findings] = await Promise.all([
+    const [counted, allApps, allNodes, findings] = await Promise.all([
       context.queue.get(),
       store.listApps(),
       store.listNodes(),
@@ -32,10 +33,9 @@ export const showQueue = operation({
     const nowMs = store.now()
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const queue = presentQueue(context, counted, apps)
-    const stops = findStops({
-      ...{ apps, findings, queue, nowMs, seesAll: access.apps === null, expired: new Map() },
-      nodes: nodes.map((node) => presentNode(node, nowMs)),
-    })
+    const nodes = allNodes.map((node) => presentNode(node, nowMs))
+    const expired = await readExpiredInStop(context, nodes)
+    const stops = findStops({ apps, findings, queue, nodes, nowMs, seesAll: access.apps === null, ...expired })
     return done({ ...queue, stops })
   },
 })

@@ -236,7 +236,7 @@ test('the API and the status show refusals, counts, processes and relays; secret
   assert.match(nodes[0].relays[0].reason, /ECONNREFUSED/)
   assert.match(
     attention[0].message,
-    /^No relay answers, so no mail is sent\. .*4 emails are waiting; the first link expires in 1[45] min\. Sending resumes by itself/,
+    /^Nothing has been delivered since .*4 emails are waiting; the first link expires in 1[45] min\. Sending resumes by itself/,
   )
   const ofApp = await newManagementToken(service, 'reader', [service.app.id])
   const theirs = await ask(service, 'GET /v1/status', { token: ofApp })

@@ -1,0 +1,63 @@
+/** Outages of relays: pure, from what the processes say of themselves. */
+import { minuteMs } from '../../domain/duration.ts'
+import type { NodeResource } from '../resources.ts'
+
+type SeenRelay = NodeResource['relays'][number] & Pick<NodeResource, 'machine' | 'seenAt'>
+
+/** A relay as all workers see it. */
+export type GroupedRelay = {
+  readonly name: string
+  readonly views: readonly SeenRelay[]
+  /** The views in which it takes no mail. */
+  readonly failing: readonly SeenRelay[]
+  /** Whether it fails in all of them. */
+  readonly isDown: boolean
+  /** When the first of these began to fail, in milliseconds since 1970. */
+  readonly since: number
+  /** Why, as that one says; empty if none fails. */
+  readonly reason: string
+}
+
+export function groupRelays(workers: readonly NodeResource[]): GroupedRelay[] {
+  const seen = workers.flatMap(({ machine, relays, seenAt }) => relays.map((relay) => ({ ...relay, machine, seenAt })))
+  return [...Map.groupBy(seen, ({ name }) => name)].map(([name, views]) => {
+    const failing = views
+      .filter(({ available }) => !available)
+      .toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))
+    const [first] = failing
+    const since = first === undefined ? 0 : Date.parse(first.since)
+    return { name, views, failing, isDown: failing.length === views.length, since, reason: first?.reason ?? '' }
+  })
+}
+
+/** Since when no relay has taken mail; null if one does, or if there is none. */
+export function stoppedSince(nodes: readonly NodeResource[]): number | null {
+  const relays = groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
+  return relays.length > 0 && relays.every(({ isDown }) => isDown)
+    ? Math.max(...relays.map(({ since }) => since))
+    : null
+}
+
+/** When the last outage of a relay ended; 0 if none is known. */
+export const outageEnd = (nodes: readonly NodeResource[]): number =>
+  Math.max(
+    0,
+    ...nodes.flatMap(({ relays }) => relays.map(({ lastOutage }) => Date.parse(lastOutage?.until ?? '') || 0)),
+  )
+
+/** The first minute whose expired links are not put down to an outage that ended at `untilMs`. */
+export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs / minuteMs) + 1
+
+/**
+ * The first minute whose expired links are judged as now: the first whole one of an outage that lasts, and
+ * otherwise those of the last minutes that no outage explains.
+ */
+export function firstMinuteNow(nodes: readonly NodeResource[], { begin, kept }: MinuteBounds): number {
+  const since = stoppedSince(nodes)
+  return since === null
+    ? Math.max(begin, firstMinuteAfter(outageEnd(nodes)))
+    : Math.max(kept, Math.ceil(since / minuteMs))
+}
+
+/** Minutes since 1970: where the last minutes begin, and where the kept ones do. */
+type MinuteBounds = { readonly begin: number; readonly kept: number }
