@@ -39,7 +39,7 @@ export const settings = {
     example: 'for example sqlite:/var/lib/postern/postern.db, or postgres://user:password@host/database',
     about:
       '`sqlite:PATH` for one machine, or `postgres://user:password@host/database` (PostgreSQL 14 or newer) ' +
-      'for several; several hosts with commas. Options `?schema=`, `?sslrootcert=FILE`, `?sslmode=disable`',
+      'for several; separate multiple hosts with commas. Options `?schema=`, `?sslrootcert=FILE`, `?sslmode=disable`',
   },
   POSTERN_DATABASE_LISTEN_URL: {
     absent: '`POSTERN_DATABASE_URL`',
@@ -86,7 +86,7 @@ export const settings = {
   },
   POSTERN_AUTH_HOOKS_URL: {
     absent: 'the listener on this machine',
-    about: 'how auth servers reach it, such as `https://hooks.example.com`; shown in instructions',
+    about: 'the URL at which auth servers reach it, such as `https://hooks.example.com`; shown in setup instructions',
   },
   POSTERN_CONSOLE_LISTEN: {
     default: '127.0.0.1:4022',
@@ -97,7 +97,7 @@ export const settings = {
   POSTERN_CONSOLE_URL: {
     absent: '`http://postern.localhost:4022`',
     about:
-      'the origin of the [console](console.md#a-name-of-its-own), https except on loopback. Its pages are served only under this name and, on loopback, under those of the machine; ' +
+      'the origin of the [console](console.md#a-name-of-its-own), https except on loopback. Its pages are served only under this name and, on loopback, under the names of this machine; ' +
       'passkeys are bound to it',
   },
   POSTERN_CONSOLE_PUBLIC: {
