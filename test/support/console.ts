@@ -16,6 +16,7 @@ import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { operator } from './operator.ts'
 import {
   newSender,
+  refusalsOf,
   relayTo,
   send,
   startTestService,
@@ -107,13 +108,17 @@ export function formOf(html: string, path: string): Record<string, string> {
   return Object.fromEntries(values)
 }
 
+/** Large providers explain at length. */
+const longAsReal =
+  '. Please try double-checking the address for typos or unnecessary spaces. For more information, go to our page on addresses that do not exist: our support cannot help with them'
+
 /** A relay that defers, refuses or takes mail by the recipient's name. */
 const startMoodyRelay = (scope: Scope) =>
   startSmtpServer(scope, {
     onRcptTo({ address }, _session, callback) {
       const replies: Record<string, [number, string]> = {
         later: [451, '4.7.1 Greylisted, try again in 60 s'],
-        nobody: [550, '5.1.1 The mailbox does not exist'],
+        nobody: [550, `5.1.1 The mailbox does not exist${longAsReal}`],
       }
       const [code, text] = replies[address.split('@')[0]?.replace(/\d+$/, '') ?? ''] ?? []
       if (code === undefined) return callback()
@@ -158,7 +163,7 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
     async () => (await states()).every((each) => !/^(queued|sending)/.test(each)) && (await states()).length === 8,
   )
   await store.updateApp(old.app.id, { status: 'disabled' }, operator)
-  await eventually(async () => (await store.listRefusals(service.app.id)).length === 2)
+  await eventually(async () => (await refusalsOf(store, service.app.id)).length === 2)
   const find = async (to: string) => {
     const recipient = store.nameRecipient(to as Parameters<typeof store.nameRecipient>[0])
     return (await store.listEmails({ recipient, limit: 1 })).items[0]?.id ?? ''
@@ -173,7 +178,7 @@ export async function consolePages({
   keyId,
   store,
 }: Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'find' | 'keyId' | 'store'>): Promise<string[]> {
-  const [refusal] = await store.listRefusals(app.id)
+  const [refusal] = await refusalsOf(store, app.id)
   const person = await store.createPerson({ name: `person ${serial++}`, role: 'reader', apps: [app.id] }, operator)
   const values: Record<string, string> = {
     app: 'acme',
