@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). `noise` takes
- * `--only CASE,…` and `--engine sqlite|postgresql`.
+ * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). `noise` and
+ * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`.
  */
 import { parseArgs } from 'node:util'
 import type { Scope } from '../test/support/temporary.ts'
@@ -20,6 +20,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
   noise: () => import('./noise.ts'),
+  outages: () => import('./outages.ts'),
   relays: () => import('./relays.ts'),
   reports: () => import('./reports.ts'),
   signing: () => import('./signing.ts'),

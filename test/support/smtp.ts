@@ -83,7 +83,11 @@ export const silence = (): void => {}
  * A server that follows `script`, which may be a function of the connection's number (from 0).
  * `transcript` holds the command lines from clients, `messages` the bodies.
  */
-export async function startScriptedServer(scope: Scope, script: Script | ((connection: number) => Script)) {
+export async function startScriptedServer(
+  scope: Scope,
+  script: Script | ((connection: number) => Script),
+  listenPort = 0,
+) {
   const transcript: string[] = []
   const messages: string[] = []
   const sockets = new Set<Socket>()
@@ -94,7 +98,7 @@ export async function startScriptedServer(scope: Scope, script: Script | ((conne
     const steps = { ...defaults, ...(typeof script === 'function' ? script(number) : script) }
     serve(socket, steps, { transcript, messages })
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(listenPort, '127.0.0.1')
   await once(server, 'listening')
   const close = () => {
     for (const socket of sockets) socket.destroy()
