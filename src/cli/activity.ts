@@ -4,8 +4,10 @@ import { activityDays, appMinutesKept, keepDays } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
+import { listAll } from '../management/list-all.ts'
+import type { CallInput } from '../management/operations.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
-import { pastOption } from './options.ts'
+import { limitOption, pastOption } from './options.ts'
 import { type Columns, formatMs, formatTime, formatTimeAndAge, listing, record } from './output.ts'
 
 type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
@@ -59,19 +61,32 @@ const byCode = (counts: Readonly<Record<string, number>>): string =>
     .map(([code, count]) => `${count} × ${code}`)
     .join(', ')
 
+type RefusalOptions = { code?: string; key?: string; to?: string; limit: number }
+
 const listRefusals = command({
-  use: 'list <app>',
-  about: `list the newest ${refusalsMax} refused requests of an app, newest first`,
-  examples: ['postern refusal list acme'],
-  run: async ({ call }, [app]) => (await call('refusal.list', { params: { app } })).items,
-  show: (items, [app]) =>
-    listing(items, `no refused requests from ${app} in the last ${keepDays} days`, {
+  use: 'list [app]',
+  about: `list refused requests, newest first: the newest ${refusalsMax} of each app, and ${refusalsMax} that were over a limit`,
+  options: [
+    option('--code <code>', 'filter by the code of the refusal, e.g. url_not_allowed'),
+    option('--key <key>', 'filter by the id of the key'),
+    option('--to <address>', 'filter by recipient'),
+    limitOption(),
+  ],
+  examples: ['postern refusal list acme', 'postern refusal list --to ada@example.com'],
+  async run({ call }, [app]: readonly [string | undefined], { code, key, limit, to }: RefusalOptions) {
+    const recipient = to === undefined ? undefined : (await call('email.find', { body: { to, limit: 1 } })).recipient
+    const query = given({ app, code, key, recipient }) as NonNullable<CallInput<'refusal.list'>['query']>
+    const refusals = await listAll(call, 'refusal.list', { query }, limit)
+    return { refusals, slugs: (await call('app.names', {})).slugs }
+  },
+  document: ({ refusals }) => refusals,
+  show: ({ refusals, slugs }) =>
+    listing(refusals, `no refused requests in the last ${keepDays} days`, {
       at: ({ at }) => formatTime(at),
-      status: ({ status }) => status,
+      app: ({ app }) => slugs[app] ?? app,
       code: ({ code }) => code,
       issues: ({ issues }) => issues.join(', ') || null,
       link: ({ origin }) => origin,
-      key: ({ key }) => key,
       request: ({ requestId }) => requestId,
     }),
 })
@@ -87,7 +102,7 @@ const showRefusal = command({
       ['at', formatTimeAndAge(refusal.at)],
       ['app', refusal.app],
       ['key', refusal.key],
-      ['answer', `${refusal.status} ${refusal.code}: ${refusal.message}`],
+      ['response', `${refusal.status} ${refusal.code}: ${refusal.message}`],
       ['issues', refusal.issues.join(', ')],
       ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
       ['check with', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],

@@ -10,7 +10,7 @@ import { systemSettings } from '../domain/auth-hooks/auth-hook-settings.ts'
 import { chooseLink, type HookedMessage } from '../domain/auth-hooks/choose-link.ts'
 import { type Issue, type Parsed, parsed } from '../domain/parsed.ts'
 import { readOrigin } from '../domain/request/auth-link.ts'
-import { parseEmailAddress } from '../domain/request/email-address.ts'
+import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
 import { emailKinds } from '../domain/request/email-kinds.ts'
 import { type EmailRequest, readName } from '../domain/request/email-request.ts'
 import { parseCode } from '../domain/request/one-time-code.ts'
@@ -70,9 +70,14 @@ export function judgeMessages(
   return [refuse({ code: isUnknown ? 'unsupported_email' : 'invalid_body', issues: messages.issues }, context)]
 }
 
-const refuse = (rejection: Rejection, { policy: { version } }: JudgeContext): Judgement => ({
+const refuse = (
+  rejection: Rejection,
+  { policy: { version } }: JudgeContext,
+  to: EmailAddress | null = null,
+): Judgement => ({
   judged: { version, verdict: { refuse: rejection.code }, idempotency: null },
   rejection,
+  to,
   language: null,
   isCodeIgnored: false,
 })
@@ -87,7 +92,7 @@ function judgeMessage(system: AuthHook, message: AuthHookMessage, context: Judge
   const result: JudgedEmail | Rejection = isOriginal ? judgeOriginal(email, context) : judgeEmail(email, context)
   if ('code' in result) {
     const origin = readOrigin(email.url, context.policy.schemes)
-    return refuse(origin === null ? result : { ...result, origin }, context)
+    return refuse(origin === null ? result : { ...result, origin }, context, email.to)
   }
   const { version } = context.policy
   const judged: Judged = {
@@ -95,7 +100,7 @@ function judgeMessage(system: AuthHook, message: AuthHookMessage, context: Judge
     verdict: { admit: result.email },
     idempotency: toIdempotency(system, message),
   }
-  return { judged, rejection: null, language: result.language ?? null, isCodeIgnored: false }
+  return { judged, rejection: null, to: email.to, language: result.language ?? null, isCodeIgnored: false }
 }
 
 /** A repeat is known by what it says, because systems repeat a message under another id and time. */

@@ -23,6 +23,7 @@ function newIntake(enqueue = store.enqueue) {
   const deps: AcceptDeps = {
     store: {
       now: store.now,
+      nameRecipient: store.nameRecipient,
       enqueue: (request) => {
         seen.asked.push(request)
         return enqueue(request)

@@ -24,7 +24,7 @@ import {
 } from './judge-request.ts'
 
 export type AcceptDeps = {
-  readonly store: Pick<Store, 'enqueue' | 'now'>
+  readonly store: Pick<Store, 'enqueue' | 'nameRecipient' | 'now'>
   readonly policies: AppPolicyCache
   readonly links: LinkHost
   /** Waits while this process delays its own mail. False if the request must be refused instead. */
@@ -97,7 +97,7 @@ export async function acceptJudged(
       // A key that has ended is forgotten: its requests are refused without being judged, and are no longer
       // traced.
       if (result.kind === 'invalid_key') deps.policies.delete(keyHash)
-      if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
+      if (result.kind !== 'judge_again') return withRecipient(deps, answerTo(deps, result, judgement), judgement)
       deps.policies.set(keyHash, appPolicy(result.app))
     }
     return unavailable(new Error('the settings of the app changed several times while a request was judged'))
@@ -105,6 +105,13 @@ export async function acceptJudged(
     if (!(error instanceof StoreUnavailable)) throw error
     return unavailable(error)
   }
+}
+
+/** A refusal that names its app also names its recipient, so that operators find it by the address. */
+function withRecipient({ store }: AcceptDeps, answer: AcceptAnswer, judgement: Judgement | null): AcceptAnswer {
+  const to = judgement?.to ?? null
+  if (!('rejection' in answer) || answer.caller === null || to === null) return answer
+  return { ...answer, rejection: { ...answer.rejection, recipient: store.nameRecipient(to) } }
 }
 
 const unavailable = (error: Error): AcceptAnswer => ({

@@ -10,7 +10,7 @@ import { chooseHostedLink, formatHostedPath, formatOriginalPath, type LinkTarget
 import { type AppId, newId } from '../domain/id.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
-import { readDomain } from '../domain/request/email-address.ts'
+import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
 import type { EmailContent, Purpose } from '../domain/request/email-content.ts'
 import { type EmailType, emailKinds } from '../domain/request/email-kinds.ts'
 import {
@@ -43,6 +43,8 @@ export type AskedLanguage = { readonly tag: string; readonly isKnown: boolean }
 export type Judgement = {
   readonly judged: Judged
   readonly rejection: Rejection | null
+  /** Null if the request has no valid one. */
+  readonly to: EmailAddress | null
   /** Null if the request asks for no language. */
   readonly language: AskedLanguage | null
   /** The request has a code, and the app allows none; also of a request that is refused. */
@@ -70,12 +72,13 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
     return {
       judged: { version, verdict: { refuse: result.code }, idempotency },
       rejection: result,
+      to: body.to,
       language: null,
       isCodeIgnored,
     }
   const { email, language = null } = result
   const judged = { version, verdict: { admit: email }, idempotency }
-  return { judged, rejection: null, language, isCodeIgnored }
+  return { judged, rejection: null, to: body.to, language, isCodeIgnored }
 }
 
 const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')

@@ -12,6 +12,7 @@ export type ListName = Extract<
   | 'person.list'
   | 'session.list'
   | 'audit.list'
+  | 'refusal.list'
   | 'suppression.list'
 >
 

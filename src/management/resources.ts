@@ -147,7 +147,7 @@ export const RefusalResource = closed({
 })
 export type RefusalResource = Static<typeof RefusalResource>
 
-export const presentRefusal = ({ at, issues, ...refusal }: RefusedRequest): RefusalResource => ({
+export const presentRefusal = ({ at, issues, recipient: _, ...refusal }: RefusedRequest): RefusalResource => ({
   ...refusal,
   at: iso(at),
   ...refusals[refusal.code],

@@ -32,6 +32,7 @@ const refused = (serial: number, appId: AppId | null = app): RequestAnswered => 
   code: 'url_not_allowed',
   issues: Array.from({ length: 30 }, (_, n) => `field${n} wrong`),
   origin: 'https://a.test',
+  recipient: 'name',
   tookMs: 1,
 })
 

@@ -85,7 +85,7 @@ export class ActivityCounter {
     if (event.status !== 202) this.#keepRefusal(event)
   }
 
-  #keepRefusal({ requestId, appId, keyId, code, issues, origin }: RequestRefused): void {
+  #keepRefusal({ requestId, appId, keyId, code, issues, origin, recipient }: RequestRefused): void {
     if (appId === null || keyId === null) return
     const kept = this.#refusals.get(appId) ?? []
     if (kept.length >= refusalsMax) kept.shift()
@@ -97,6 +97,7 @@ export class ActivityCounter {
       code,
       issues: issues.slice(0, issuesMax),
       origin,
+      recipient,
     })
     this.#refusals.set(appId, kept)
   }

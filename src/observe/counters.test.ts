@@ -46,7 +46,7 @@ const later = parseReply('451 4.7.1 later')
 
 const refusedRequest: RequestAnswered = {
   ...{ kind: 'request_answered', source: 'api', message: null, requestId: 'req_1', traceId: null },
-  ...{ appId: null, keyId: null, issues: [], origin: null, tookMs: 1 },
+  ...{ appId: null, keyId: null, issues: [], origin: null, recipient: null, tookMs: 1 },
   ...{ status: 429, code: 'key_rate_limited' },
 }
 

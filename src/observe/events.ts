@@ -50,6 +50,8 @@ export type RequestRefused = Answered & {
   readonly issues: readonly string[]
   /** The scheme, host and port of the link; null if there was none that can be read. */
   readonly origin: string | null
+  /** The name of the recipient (`nameRecipient`); null if there was none that is valid. */
+  readonly recipient: string | null
 }
 /** `POST /v1/email` was answered, or a call of an auth server. */
 export type RequestAnswered = RequestAccepted | RequestRefused

@@ -17,6 +17,7 @@ const request: RequestAnswered = {
   appId: null,
   keyId: null,
   origin: null,
+  recipient: null,
   tookMs: 1,
   traceId: null,
 }

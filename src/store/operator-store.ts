@@ -10,14 +10,11 @@ import type { AppSettings } from '../domain/app/settings.ts'
 import type { AuthHookName } from '../domain/auth-hooks/auth-hook-settings.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
-import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../domain/id.ts'
-import type { ActivityRow } from '../domain/operator/activity.ts'
+import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../domain/operator/audit.ts'
 import type { Role, TokenHash } from '../domain/operator/management-token.ts'
-import type { NodeRecord } from '../domain/operator/node.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
-import type { RefusedRequest } from '../domain/request/refused-request.ts'
 
 /** The record of an email; it contains nothing of the email's content. */
 export type EmailRecord = {
@@ -132,25 +129,6 @@ export type QueueMeasures = QueueGauge & {
   readonly diskFreeBytes: number | null
 }
 
-export type ActivityQuery = {
-  /** Their counts are added up. Null: those of the whole service. */
-  readonly apps: readonly AppId[] | null
-  /** The first minute since 1970, and the one after the last. */
-  readonly from: number
-  readonly to: number
-  /** Counts are added up over this many minutes. Apps have those of one minute for `appMinutesKept`. */
-  readonly step: 1 | 60
-}
-
-/** The counts of an app and an event, with the first and the last minute that has some. */
-export type AppActivityRow = {
-  readonly app: AppId
-  readonly event: ActivityRow['event']
-  readonly count: number
-  readonly first: number
-  readonly last: number
-}
-
 export type UsageByApp = ReadonlyMap<AppId, UsageDay['counts']>
 
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
@@ -259,26 +237,6 @@ export interface OperatorStore {
   readUsageToday(apps: readonly AppId[] | null): Promise<UsageByApp>
   /** Their emails that were delivered, bounced or complained of in the last `reportedDays`. */
   readReportedUsage(apps: readonly AppId[] | null): Promise<UsageByApp>
-
-  /** Adds to the counts; at most `stepMax` rows. */
-  addActivity(rows: readonly ActivityRow[]): Promise<void>
-  /** In the order of `minute`, which is that of the step's begin. */
-  readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app' | 'span'>[]>
-  /** The counts of every app from a minute (since 1970), at most `appMinutesKept` ago, to before another. */
-  readAppActivity(from: number, to: number): Promise<readonly AppActivityRow[]>
-  /** Keeps the newest `refusalsMax` of each app. */
-  addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
-  /** Newest first. */
-  listRefusals(app: AppId): Promise<readonly RefusedRequest[]>
-  findRefusal(requestId: string): Promise<RefusedRequest | null>
-  /**
-   * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen
-   * for a day, and those that were last seen before this one started in their place, on the same machine with
-   * the same roles.
-   */
-  noteNode(node: Omit<NodeRecord, 'seenAt'>): Promise<void>
-  removeNode(id: NodeId): Promise<void>
-  listNodes(): Promise<readonly NodeRecord[]>
 
   /** `name_taken` if a token of this name has not ended. */
   createToken(token: NewTokenRecord, actor: Actor): Promise<TokenRecord | 'name_taken'>

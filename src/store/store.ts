@@ -14,6 +14,7 @@ import type { LimitHit, LimitRefusal } from '../domain/limit.ts'
 import type { EmailContent } from '../domain/request/email-content.ts'
 import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
+import type { ActivityStore } from './activity-store.ts'
 import type { AuthHookStore } from './auth-hook-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
@@ -146,7 +147,14 @@ export type MissingKey = {
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, ReportStore, AuthHookStore, SigningKeyStore, WebhookStore {
+export interface Store
+  extends ActivityStore,
+    OperatorStore,
+    PeopleStore,
+    ReportStore,
+    AuthHookStore,
+    SigningKeyStore,
+    WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

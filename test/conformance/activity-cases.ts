@@ -6,9 +6,12 @@ import { minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId } from '../../src/domain/id.ts'
 import type { ActivityEvent, ActivityRow } from '../../src/domain/operator/activity.ts'
 import { nodeSilentMs } from '../../src/domain/operator/node.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { type RefusedRequest, refusalsMax } from '../../src/domain/request/refused-request.ts'
+import type { RefusalQuery } from '../../src/store/activity-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
+import { refusalsOf } from '../support/service.ts'
 import { repeat } from '../support/wait.ts'
 import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
 
@@ -105,6 +108,7 @@ const refused = (store: Store, sender: Sender, code: RefusedRequest['code'] = 'i
   code,
   issues: ['url query_not_exactly_token'],
   origin: 'https://app.acme.test',
+  recipient: store.nameRecipient('ada@example.com' as EmailAddress),
 })
 
 export function refusals(it: It): void {
@@ -115,10 +119,34 @@ export function refusals(it: It): void {
     await store.addRefusals([other, ...many.slice(0, 50)])
     await store.addRefusals(many.slice(50))
     await store.addRefusals(many.slice(50)) // written again after an answer that was lost
-    assert.deepEqual(await store.listRefusals(a.app.id), many.slice(7).toReversed())
-    assert.deepEqual(await store.listRefusals(b.app.id), [other])
+    assert.deepEqual(await refusalsOf(store, a.app.id), many.slice(7).toReversed())
+    assert.deepEqual(await refusalsOf(store, b.app.id), [other])
     assert.deepEqual(await store.findRefusal(other.requestId), other)
     assert.equal(await store.findRefusal(many[0]?.requestId ?? ''), null)
+  })
+
+  it('refusals are listed by app, code, key and recipient, in pages', async (_t, { store }) => {
+    const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    const bob = { recipient: store.nameRecipient('bob@example.com' as EmailAddress) }
+    const rows = [
+      refused(store, a),
+      { ...refused(store, a, 'url_not_allowed'), ...bob },
+      { ...refused(store, b), ...bob },
+    ]
+    await store.addRefusals(rows)
+    const list = async (query: Partial<RefusalQuery>) => {
+      const { items, next } = await store.listRefusals({ apps: null, limit: 10, ...query })
+      return [items.map(({ requestId }) => rows.findIndex((row) => row.requestId === requestId)), next]
+    }
+    assert.deepEqual(await list({}), [[2, 1, 0], null])
+    assert.deepEqual(await list({ apps: [a.app.id] }), [[1, 0], null])
+    assert.deepEqual(await list({ apps: [a.app.id, b.app.id], code: 'invalid_url' }), [[2, 0], null])
+    assert.deepEqual(await list({ apps: [] }), [[], null])
+    assert.deepEqual(await list({ key: b.keyId }), [[2], null])
+    assert.deepEqual(await list(bob), [[2, 1], null])
+    assert.deepEqual(await list({ ...bob, apps: [a.app.id] }), [[1], null])
+    assert.deepEqual(await list({ limit: 2 }), [[2, 1], rows[1]?.requestId])
+    assert.deepEqual(await list({ limit: 2, before: rows[1]?.requestId ?? '' }), [[0], null])
   })
 
   it('refusals over a limit and other refusals do not displace each other', async (_t, { store }) => {
@@ -140,7 +168,7 @@ export function refusals(it: It): void {
     await store.addRefusals([refused(store, sender)])
     advance(31 * day)
     while ((await store.maintain()).more);
-    assert.deepEqual(await store.listRefusals(sender.app.id), [])
+    assert.deepEqual(await refusalsOf(store, sender.app.id), [])
   })
 }
 

@@ -52,7 +52,16 @@ const session = { hash: hash('new', 1) as SessionHash, agent: 'Firefox', request
 const oidc = { name: 'person 1', role: 'operator', apps: [acme] } as const
 
 const refusal = (code: RefusedRequest['code']): RefusedRequest => ({
-  ...{ requestId: newId('req', nowMs), at: nowMs, app: acme, key: key(), code, issues: [], origin: null },
+  ...{
+    requestId: newId('req', nowMs),
+    at: nowMs,
+    app: acme,
+    key: key(),
+    code,
+    issues: [],
+    origin: null,
+    recipient: hash('rcp', 0),
+  },
 })
 /** A flood of both kinds, in one step. */
 const refusals = Array.from({ length: stepMax }, (_, n) => refusal(n % 2 === 0 ? 'key_rate_limited' : 'invalid_url'))

@@ -9,7 +9,7 @@ import { freshMs, newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { cookieOf, formOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
-import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
+import { newSender, refusalsOf, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -415,7 +415,7 @@ test('an address with a link in it offers nothing to allow, unless the app has s
   const url = 'https://staging.lured.example/x?token=abc'
   await service.post(validBody({ url }, store.now()), { authorization: `Bearer ${sender.key}` })
   // Asking the page until it changes would use up the rate of `third`.
-  await eventually(async () => (await store.listRefusals(sender.app.id)).length > 0)
+  await eventually(async () => (await refusalsOf(store, sender.app.id)).length > 0)
   assert.match(await page('https://staging.lured.example'), /Allow https:/)
   const typed = await third.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
   assert.match(await typed.text(), /Allow https:/)

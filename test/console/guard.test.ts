@@ -12,7 +12,7 @@ import { newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { cookieOf, newCode, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, startTestService, testSettings } from '../support/service.ts'
+import { newSender, refusalsOf, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startBusyConsole({ after })
@@ -41,7 +41,7 @@ const statusWith = (method: string, path: string, headers: Record<string, string
   })
 
 const failed = await service.find('nobody@example.com')
-const [refusal] = await store.listRefusals(service.app.id)
+const [refusal] = await refusalsOf(store, service.app.id)
 const pathOf = (path: string): string =>
   path
     .replace(':app', 'acme')

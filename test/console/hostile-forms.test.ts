@@ -7,13 +7,14 @@ import { after, test } from 'node:test'
 import { roles } from '../../src/domain/operator/management-token.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { cookieOf, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { refusalsOf } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
 // So many that no request is refused for the rate of its person.
 const people = (await Promise.all(Array.from({ length: 8 }, () => signInMany(service)))).flat()
 for (const role of roles) people.push(await signIn(service, role))
 const base = service.urls.console ?? ''
-const [refusal] = await service.store.listRefusals(service.app.id)
+const [refusal] = await refusalsOf(service.store, service.app.id)
 const email = await service.find('later1@example.com')
 const { items: tokens } = { items: await service.store.listTokens() }
 

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { after, test } from 'node:test'
 import { openBrowser } from '../support/browser.ts'
 import { lacking } from '../support/installed.ts'
-import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
+import { newSender, refusalsOf, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startTestService({ after }, { settings: { allowLocalhost: true } })
@@ -320,7 +320,7 @@ test('the last refused requests of all apps are shown, however many apps there a
   const senders = []
   for (let n = 0; n < 7; n++) senders.push(await newSender(dev, `many-${n}`))
   for (const { key } of senders) await dev.post(validBody({ to: 'not an address' }), { authorization: `Bearer ${key}` })
-  for (const { app } of senders) await eventually(async () => (await dev.store.listRefusals(app.id)).length === 1)
+  for (const { app } of senders) await eventually(async () => (await refusalsOf(dev.store, app.id)).length === 1)
   const page = await (await fetch(`${dev.urls.inbox}/inbox`)).text()
   const shown = [...page.matchAll(/many-(\d) ·/g)].map(([, n]) => Number(n))
   assert.equal(shown.length, 5)

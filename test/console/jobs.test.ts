@@ -7,6 +7,7 @@ import { consoleAt, signIn, startBusyConsole, useSession } from '../support/cons
 import { newHands } from '../support/hands.ts'
 import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
+import { refusalsOf } from '../support/service.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -221,7 +222,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${at}/audit?group=emails`)
     assert.match(await text(page), /cancelled an email of acme in the console/)
     await page.goto(
-      `${at}/refusals/${(await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed')?.requestId}`,
+      `${at}/refusals/${(await refusalsOf(service.store, service.app.id)).find(({ code }) => code === 'url_not_allowed')?.requestId}`,
     )
     assert.match(await text(page), /Link not allowed.*403 url_not_allowed.*https:\/\/staging\.acme\.test/s)
     await hands.press('Test this link')

@@ -8,7 +8,7 @@ import { openBrowser } from '../support/browser.ts'
 import { consoleAt, newVisitor, signIn, signInMany, startBusyConsole, useSession } from '../support/console.ts'
 import { lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
+import { newSender, refusalsOf, send, startTestService, testSettings, validBody } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
 const visitor = newVisitor(service, await signInMany(service))
@@ -207,7 +207,7 @@ test('a row of the list of emails leads to its email, also on a phone', {
 
 test('refusals are said in words', async () => {
   const { requestId, issues } =
-    (await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed') ?? assert.fail()
+    (await refusalsOf(service.store, service.app.id)).find(({ code }) => code === 'url_not_allowed') ?? assert.fail()
   assert.deepEqual(issues, ['url host_differs'])
   assert.match(await read('/apps/acme'), /the app does not allow this host/)
   assert.match(await read(`/refusals/${requestId}`), /the app does not allow this host url host_differs/)

@@ -13,7 +13,7 @@ import { postern } from '../support/cli.ts'
 import { consolePages, newVisitor, signIn } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { readPage } from '../support/page-text.ts'
-import { startTestService, testSettings, validBody } from '../support/service.ts'
+import { refusalsOf, startTestService, testSettings, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 import { startWorld, worldBegin } from '../support/world.ts'
@@ -111,7 +111,7 @@ test('the inbox of dev mode says what was recorded, empty and full', async (t) =
   }
   await dev.post(validBody({ to: 'not an address' }, dev.store.now()))
   await dev.post(validBody({ url: 'https://staging.acme.test/?token=x' }, dev.store.now()))
-  await eventually(async () => (await dev.store.listRefusals(dev.app.id)).length === 2)
+  await eventually(async () => (await refusalsOf(dev.store, dev.app.id)).length === 2)
   const { id } = (await (await fetch(`${dev.urls.inbox}/api/inbox/latest?to=ada@example.com`)).json()) as {
     id: string
   }
@@ -140,7 +140,7 @@ test('every command says what was recorded', async () => {
   const emails = await Promise.all(
     ['later1', 'nobody', 'late', 'returned', 'annoyed'].map((name) => world.find(`${name}@example.com`)),
   )
-  const [refusal] = await world.store.listRefusals(world.app.id)
+  const [refusal] = await refusalsOf(world.store, world.app.id)
   const lines = [
     ...[
       'status',

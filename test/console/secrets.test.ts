@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { consolePages, newCode, newVisitor, signInMany, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, send, testSettings, validBody } from '../support/service.ts'
+import { newSender, refusalsOf, send, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startBusyConsole({ after })
@@ -28,7 +28,7 @@ test('no page, stream, log or metric shows a recipient, a link, a name or a secr
     validBody({ to: 'mark-refused@example.com', url: 'https://other.test/mark-other?token=mark-token-2' }),
   )
   await eventually(async () =>
-    (await store.listRefusals(service.app.id)).some(({ origin }) => origin === 'https://other.test'),
+    (await refusalsOf(store, service.app.id)).some(({ origin }) => origin === 'https://other.test'),
   )
   const made: string[] = []
   const make = async (path: string, fields: Record<string, string>, shape: RegExp) => {

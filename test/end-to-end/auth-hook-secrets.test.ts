@@ -65,10 +65,11 @@ test('a call that finds its secret revoked is tried again with the others', asyn
 
 test('a key that is gone each time it is asked for is answered as a wrong secret', async () => {
   const { secret } = await connect('kratos')
-  const { findAppBySlug, listAuthHookSecrets, now } = service.store
+  const { findAppBySlug, listAuthHookSecrets, nameRecipient, now } = service.store
   const store = {
     findAppBySlug,
     listAuthHookSecrets,
+    nameRecipient,
     now,
     enqueue: async () => ({ kind: 'invalid_key' }) as const,
   }

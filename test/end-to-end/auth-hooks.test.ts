@@ -7,7 +7,7 @@ import { postern, posternJson, serveAcme } from '../support/cli.ts'
 import { press } from '../support/hosted-links.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { listEmails, operator } from '../support/operator.ts'
-import { testSettings, validBody } from '../support/service.ts'
+import { refusalsOf, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 type Connected = { url: string; secret: string; steps: object[]; key: { id: string } }
@@ -200,7 +200,7 @@ test('a repeat of a message is one email, also at the same time and with another
 test('a refusal is answered as the system reads it, and its record says what to do', async () => {
   const bare = await newApp('bare', { ...testSettings, authHooks: {} })
   const refusals = async () =>
-    (await service.store.listRefusals(bare.app.id)).map(({ code, issues }) => `${code} ${issues}`)
+    (await refusalsOf(service.store, bare.app.id)).map(({ code, issues }) => `${code} ${issues}`)
   const send = async (name: AuthHookName, body: object) => {
     const { secret } = await connect(name, bare.app)
     return eventually(async () => {
@@ -254,7 +254,7 @@ test('an app cannot send such a link itself, and one to another host is refused'
   const answer = await call('zitadel', secrets.zitadel.secret, elsewhere)
   assert.equal(answer.status, 403)
   await eventually(async () =>
-    (await service.store.listRefusals(service.app.id)).some(({ origin }) => origin === 'https://evil.test'),
+    (await refusalsOf(service.store, service.app.id)).some(({ origin }) => origin === 'https://evil.test'),
   )
 })
 

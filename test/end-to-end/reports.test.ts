@@ -164,7 +164,7 @@ test('a webhook is recorded; status and doctor say where they come in, and when 
   const status = await postern(env, ['report', 'status'])
   assert.match(
     status.out,
-    /reports listener +127\.0\.0\.1:0\naccepts calls of +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
+    /reports listener +127\.0\.0\.1:0\naccepts calls of +postmark, mailgun, brevo, generic\nlast reports +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
   )
   const doctor = await postern(env, ['doctor'])
   assert.match(

@@ -51,7 +51,7 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'email.show': ({ email }) => ['email', 'show', email],
   'email.retry': ({ email }) => ['email', 'retry', email],
   'email.cancel': ({ email }) => ['email', 'cancel', email],
-  'refusal.list': ({ app }) => ['refusal', 'list', app.slug],
+  'refusal.list': () => ['refusal', 'list'],
   'refusal.show': ({ request }) => ['refusal', 'show', request],
   'activity.show': () => ['activity'],
   'report.show': () => ['report', 'status'],

@@ -11,7 +11,7 @@ import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { withAddressDomains } from '../../src/domain/app/sender-domains.ts'
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
-import type { KeyId } from '../../src/domain/id.ts'
+import type { AppId, KeyId } from '../../src/domain/id.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { testDatabase } from './database.ts'
@@ -136,6 +136,10 @@ export const relayTo = (port: number, more: Partial<SmtpAddress> = {}): RelayCon
 /** A relay by itself, which tells nobody of its changes. */
 export const newTestRelay = (config: RelayConfig): Relay =>
   newRelay(config, { random: Math.random, onChange: () => {} })
+
+/** The refused requests of an app, newest first. */
+export const refusalsOf = async ({ listRefusals }: Pick<Service['store'], 'listRefusals'>, app: AppId) =>
+  (await listRefusals({ apps: [app], limit: 500 })).items
 
 /** A body that is accepted. */
 export const validBody = (change: Record<string, unknown> = {}, nowMs = Date.now()): Record<string, unknown> => ({

@@ -38,7 +38,9 @@ export async function newTarget(service: TestService) {
   }
   const request = newId('req', store.now())
   const refused = { requestId: request, at: store.now(), app: sender.app.id, key: sender.keyId }
-  await store.addRefusals([{ ...refused, code: 'url_not_allowed', issues: [], origin: 'https://a.test' }])
+  await store.addRefusals([
+    { ...refused, code: 'url_not_allowed', issues: [], origin: 'https://a.test', recipient: null },
+  ])
   const claim = () => store.claimDue({ max: 500, perApp: 500, leases: [] })
   for (let { claims } = await claim(); claims.length > 0; { claims } = await claim())
     for (const each of claims) await store.recordOutcome(each, deferred)

@@ -168,6 +168,7 @@ function addRefusals(store: Store, { app, web, other, leaked }: Keys): Promise<v
   const one = (ago: number, key: KeyId, code: RefusalCode, issue: string, origin: string | null) => ({
     ...{ requestId: newId('req', store.now() - ago), at: store.now() - ago, app, key, code, origin },
     issues: issue === '' ? [] : [issue],
+    recipient: store.nameRecipient('eve@example.com' as EmailAddress),
   })
   const staging = 'https://staging.acme.test'
   return store.addRefusals([

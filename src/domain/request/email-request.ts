@@ -46,6 +46,8 @@ type Fields = Record<string, unknown>
 export type ParsedBody = {
   /** The raw text of the link: its rules are checked even if the rest is invalid. */
   readonly url: string | undefined
+  /** Null if there is none that is valid. */
+  readonly to: EmailAddress | null
   /** Without the code, which the settings of an app may ignore. */
   readonly request: Parsed<EmailRequest>
   /** Null if there is none. */
@@ -54,7 +56,7 @@ export type ParsedBody = {
 
 export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
   const fields = parseJsonObject(body)
-  if (!fields.ok) return { url: undefined, request: fields, code: null }
+  if (!fields.ok) return { url: undefined, to: null, request: fields, code: null }
   const own = (name: string) => (Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined)
   const issues: Issue[] = []
   const keep = <T>(result: Parsed<T>): T | undefined => {
@@ -77,11 +79,11 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   }
   if (issues.length > 0) issues.push(...findMisnamed(fields.value))
   if (issues.length > 0 || to === undefined || type === undefined || url === undefined || expiresAt === undefined) {
-    return { url, request: refused(...issues), code }
+    return { url, to: to ?? null, request: refused(...issues), code }
   }
   const names = hasNames && { organisationName: organisationName ?? '', ...(inviterName && { inviterName }) }
   const request = { to, type, url, expiresAt, ...readLocale(own('locale')), ...names }
-  return { url, request: parsed(request), code }
+  return { url, to, request: parsed(request), code }
 }
 
 /** An email in another language is better than none: whatever this is, the request is accepted. */

@@ -1,4 +1,7 @@
-/** The record of a request that was refused. It holds nothing of its content but the origin of its link. */
+/**
+ * The record of a request that was refused. It has the origin of its link and the keyed hash of its
+ * recipient, and nothing else of its content.
+ */
 import type { AppId, KeyId } from '../id.ts'
 import type { RefusalCode } from './rejection.ts'
 
@@ -12,6 +15,8 @@ export type RefusedRequest = {
   readonly issues: readonly string[]
   /** Scheme, host and port of the link; null if the request had none that can be read. */
   readonly origin: string | null
+  /** The name of the recipient (`nameRecipient`); null if the request had none that is valid. */
+  readonly recipient: string | null
 }
 
 /** How many refusals of an app are kept. */

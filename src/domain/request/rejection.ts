@@ -56,4 +56,6 @@ export type Rejection = {
   readonly differs?: 'scheme' | 'host' | 'port' | 'path' | null
   /** The scheme, host and port of the link, for operators. */
   readonly origin?: string
+  /** The name of the recipient (`nameRecipient`), for operators. */
+  readonly recipient?: string
 }

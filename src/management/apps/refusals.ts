@@ -1,18 +1,46 @@
-/** Shows the requests of an app that were refused lately. */
+/** Shows the requests that were refused lately. */
+import { Type } from 'typebox'
+import type { KeyId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
+import { type RefusalCode, refusals } from '../../domain/request/rejection.ts'
+import { chooseApps } from '../operation/find-target.ts'
+import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
-import { newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
+import { appName, closed, recipientField, recipientPrefix } from '../operation/schema.ts'
+import { idSchema, newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
 
 export const listRefusals = operation({
   method: 'GET',
-  path: '/v1/apps/{app}/refusals',
+  path: '/v1/refusals',
   role: 'reader',
-  summary: `Lists the newest ${refusalsMax} refused requests of an app, and ${refusalsMax} that were over a limit, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
+  summary: `Lists refused requests, newest first: of each app the newest ${refusalsMax}, and ${refusalsMax} that were over a limit. They appear within ${recordEveryMs / 1000} seconds.`,
+  query: closed({
+    app: Type.Optional(appName()),
+    code: Type.Optional(Type.Enum(Object.keys(refusals) as RefusalCode[])),
+    key: Type.Optional(idSchema('key')),
+    recipient: recipientField(),
+    ...pageQuery,
+  }),
   answer: newPageSchema(RefusalResource),
-  run: async ({ store }, _input, { id }) =>
-    done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),
+  errors: ['cursor_mismatch', 'not_found'],
+  async run(context, { query }) {
+    const { app, code, key, recipient } = query
+    const named = { list: 'refusals', app, code, key, recipient } as const
+    const before = readCursor(context, query, named)
+    if (!before.ok) return before
+    const apps = await chooseApps(context, app)
+    if (!apps.ok) return apps
+    const page = await context.store.listRefusals({
+      ...{ apps: apps.value, limit: readLimit(query) },
+      ...(code !== undefined && { code }),
+      ...(key !== undefined && { key: key as KeyId }),
+      ...(recipient !== undefined && { recipient: recipient.slice(recipientPrefix.length) }),
+      ...(before.value !== null && { before: before.value }),
+    })
+    return done({ items: page.items.map(presentRefusal), next: cursorAfter(context, page.next, named) })
+  },
 })
 
 export const showRefusal = operation({

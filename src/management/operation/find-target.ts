@@ -21,7 +21,7 @@ const emailNotFound = (id: string) =>
 const refusalNotFound = (id: string) =>
   fail(
     'not_found',
-    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, besides ${refusalsMax} that were over a limit, and appear within ${recordEveryMs / 1000} seconds; those for an unknown key, and 500 errors, are only in the service's log.`,
+    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, plus ${refusalsMax} that were over a limit; new ones appear within ${recordEveryMs / 1000} seconds; those for an unknown key, and 500 errors, are only in the service's log.`,
   )
 
 export const suppressionNotFound = (id: string) =>

@@ -26,7 +26,7 @@ export const readLimit = ({ limit = 50 }: PageQuery): number => limit
 
 /** A list is named by its operation; `filters` are those of the request. */
 type ListFilters = {
-  readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'people' | 'sessions' | 'audit' | 'suppressions'
+  readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'people' | 'sessions' | 'audit' | 'suppressions' | 'refusals'
 } & Readonly<Record<string, unknown>>
 
 type Sealing = Pick<Management, 'cursors'>

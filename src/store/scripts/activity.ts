@@ -7,8 +7,10 @@ import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { type NodeRecord, nodeSilentMs } from '../../domain/operator/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
-import type { ActivityQuery, AppActivityRow } from '../operator-store.ts'
+import type { ActivityQuery, AppActivityRow, RefusalQuery } from '../activity-store.ts'
+import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
+import { cutPage, oneMore, present, readStep, type Scan } from './list-pages.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
 /**
@@ -73,6 +75,7 @@ const refusalColumns = {
   code: 'text',
   issues: 'json',
   origin: 'text',
+  recipient: 'text',
 } as const
 
 function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[]): Script<void> {
@@ -105,9 +108,24 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
     }
 }
 
-function* listRefusals({ prefix }: ScriptContext, app: AppId): Script<RefusedRequest[]> {
-  const text = `select * from ${prefix}refusal where app_id = $1 order by request_id desc`
-  return yield* readAll({ text, values: [app] }, toRefusal)
+function* listRefusals(
+  { prefix }: ScriptContext,
+  { apps, before, code, key, limit, recipient }: RefusalQuery,
+): Script<ListPage<RefusedRequest, string>> {
+  const [only, ...others] = apps ?? []
+  const isOne = only !== undefined && others.length === 0
+  const filters = present({ key_id: key, code, recipient, app_id: isOne ? undefined : (apps ?? undefined) })
+  const scan: Scan = {
+    ...{ table: `${prefix}refusal`, id: 'request_id', filters, before: before ?? null, floor: null },
+    ...{ indexed: isOne ? [['app_id', only]] : [], limit: oneMore(limit) },
+  }
+  const { rows, end } = yield* readStep(scan)
+  const { items, next } = cutPage(
+    rows.map((row) => ({ id: row.request_id as string, row })),
+    [end],
+    limit,
+  )
+  return { items: items.map(({ row }) => toRefusal(row)), next }
 }
 
 function* findRefusal({ prefix }: ScriptContext, requestId: string): Script<RefusedRequest | null> {
@@ -123,6 +141,7 @@ const toRefusal = (row: Row): RefusedRequest => ({
   code: row.code as RefusedRequest['code'],
   issues: JSON.parse(row.issues as string),
   origin: row.origin as string | null,
+  recipient: row.recipient as string | null,
 })
 
 function* noteNode(

@@ -17,7 +17,15 @@ import { ask, assertDescribed, newManagementToken } from '../../support/manageme
 import { operator } from '../../support/operator.ts'
 import { freePort } from '../../support/ports.ts'
 import { postgresUrl, schemaOf } from '../../support/postgres.ts'
-import { newRing, newSender, relayTo, startTestService, type TestService, validBody } from '../../support/service.ts'
+import {
+  newRing,
+  newSender,
+  relayTo,
+  startTestService,
+  type TestService,
+  testSettings,
+  validBody,
+} from '../../support/service.ts'
 import { silence, startScriptedServer, startSmtpServer } from '../../support/smtp.ts'
 import { atEnd } from '../../support/temporary.ts'
 import { eventually } from '../../support/wait.ts'
@@ -210,6 +218,38 @@ test('a command over the API that cancels an email is counted and logged by its 
   const series = 'postern_emails_finished_total{state="cancelled",reason="by_operator"}'
   assert.equal(valueIn(await scrape(service), series), 1)
   assert.ok(lines(service).some((line) => line.email === id && line.state === 'cancelled'))
+})
+
+test('refused requests are found by their recipient, whether the request was wrong or over a limit', async (t) => {
+  const settings = { limits: { ...testSettings.limits, recipientPerHour: 1 } }
+  const service = await startTestService(t, { roles: new Set(['api', 'console'] as const), settings })
+  const token = await newManagementToken(service)
+  const to = 'ada@example.com'
+  await service.post(validBody({ to }))
+  await service.post(validBody({ to }))
+  await service.post(validBody({ to, expiresAt: 'never' }))
+  await service.post(validBody({ to, url: 'https://evil.test/?token=t' }))
+  await service.post(validBody({ to: 'bob@example.com', url: 'https://evil.test/?token=t' }))
+  await service.post(validBody({ to: 'no address' }))
+  const found = await ask(service, 'POST /v1/emails/find', { token, body: { to: 'Ada@EXAMPLE.com' } })
+  const { recipient } = found.body
+  const list = (more = '') => ask(service, `GET /v1/refusals?recipient=${recipient}${more}`, { token })
+  const shown = await eventually(async () => {
+    const answer = await list()
+    return answer.body.items.length === 3 ? answer : null
+  })
+  assertDescribed('refusal.list', shown)
+  assert.deepEqual(
+    shown.body.items.map(({ code }: { code: string }) => code),
+    ['url_not_allowed', 'invalid_body', 'recipient_rate_limited'],
+  )
+  assert.doesNotMatch(shown.text, /recipient_name|ada@/)
+  assert.equal((await list('&code=invalid_body')).body.items.length, 1)
+  const first = await list('&limit=2')
+  assert.equal((await list(`&limit=2&cursor=${first.body.next}`)).body.items.length, 1)
+  assert.equal((await ask(service, 'GET /v1/refusals', { token })).body.items.length, 5)
+  const other = await newManagementToken(service, 'reader', [newId('app', 0)])
+  assert.deepEqual((await ask(service, 'GET /v1/refusals', { token: other })).body.items, [])
 })
 
 test('the API and the status show refusals, counts, processes and relays; secrets and paths are not among them', async (t) => {

@@ -149,7 +149,8 @@ create table refusal (
   key_id text collate "C" not null,
   code text not null,
   issues json not null,                    -- JSON array of `field code`
-  origin text                              -- of the link: never its path or query
+  origin text,                             -- of the link: never its path or query
+  recipient text                           -- keyed hash
 );
 create index refusal_app on refusal (app_id, request_id);
 

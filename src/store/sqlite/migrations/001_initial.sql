@@ -142,7 +142,8 @@ create table refusal (
   key_id text not null,
   code text not null,
   issues text not null,                    -- JSON array of `field code`
-  origin text                              -- of the link: never its path or query
+  origin text,                             -- of the link: never its path or query
+  recipient text                           -- keyed hash
 ) strict, without rowid;
 create index refusal_app on refusal (app_id, request_id);
 

@@ -97,12 +97,8 @@ const refusalsShown = 5
 
 async function readRefusals(get: Visit['get']) {
   const { slugs } = await get('app.names', {})
-  const ofApp = async (slug: string) => {
-    const { items } = await get('refusal.list', { params: { app: slug } })
-    return items.map((refusal) => ({ ...refusal, slug }))
-  }
-  const all = (await Promise.all(Object.values(slugs).map(ofApp))).flat()
-  return all.toSorted((a, b) => (a.at < b.at ? 1 : -1)).slice(0, refusalsShown)
+  const { items } = await get('refusal.list', { query: { limit: refusalsShown } })
+  return items.map((refusal) => ({ ...refusal, slug: slugs[refusal.app] ?? refusal.app }))
 }
 
 /** The place of an email, before one is open. */

@@ -76,7 +76,9 @@ async function testPage(visit: Visit, app: AppResource, url: string): Promise<Pa
   const origin = URL.parse(url)?.origin
   const isOffered =
     visit.form.has('url') ||
-    (await visit.get('refusal.list', { params })).items.some((refusal) => refusal.origin === origin)
+    (await visit.get('refusal.list', { query: { app: app.slug, code: 'url_not_allowed', limit: 200 } })).items.some(
+      (refusal) => refusal.origin === origin,
+    )
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value, isOffered } })
 }
 

@@ -13,6 +13,12 @@ export async function readApps({
   return { slugs: new Map(Object.entries(slugs)), disabled: new Set(disabled) }
 }
 
+/** The names of keys by their ids, without those that are deleted with their app. */
+export async function readKeyNames({ call }: Visit, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const found = await Promise.all([...new Set(ids)].map((key) => call('key.show', { params: { key } })))
+  return new Map(found.flatMap((key) => (key.ok ? [[key.value.id, key.value.name ?? 'unnamed'] as const] : [])))
+}
+
 /** The apps of a token or a person, as text. */
 export const describeScope = (apps: readonly string[] | null, slugs: Slugs): string =>
   apps === null ? 'the whole service' : apps.map((id) => slugs.get(id) ?? id).join(', ')

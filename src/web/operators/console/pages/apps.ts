@@ -95,6 +95,9 @@ const testForm = newForm('test-email', {
   locale: { label: 'Language', choices: languageOrApp },
 })
 
+/** Refused requests that the page of an app groups. */
+const shownRefusals = 200
+
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
 
 async function appPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
@@ -106,7 +109,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
       visit.get('status.show', {}),
       visit.get('usage.list', {}),
       visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } }),
-      visit.get('refusal.list', { params }),
+      visit.get('refusal.list', { query: { app: app.slug, limit: shownRefusals } }),
       visit.get('email.list', { query: { app: app.slug, limit: lastEmails } }),
       visit.get('key.list', { params }),
     ])
@@ -135,7 +138,7 @@ ${tabs(
   range.label,
 )}
 ${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })}${reportsChart(activity, range, visit.now)}`)}
-${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
+${region('refused', section('Refused requests', await refusalsTable(app, refusals, visit), { note: html`<a href="/refusals?app=${app.slug}">All refused requests</a>` }))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
 ${offersTest ? html`<div id="test-email">${section('Send a test email', test)}</div>` : none}</div>`
@@ -171,7 +174,7 @@ ${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
 ${tile('Expired', (item) => item.expired, emails('expired'))}
 ${hasBounced ? tile('Bounced', (item) => sumCounts(item.bounced), emails('bounced')) : none}
 ${tile('Deferred attempts', (item) => item.deferred, `/emails?app=${slug}&state=deferred`)}
-${tile('Requests refused', (item) => sumCounts(item.refused), `/apps/${slug}#refused`)}
+${tile('Refused requests', (item) => sumCounts(item.refused), `/refusals?app=${slug}`)}
 </div>`
 }
 

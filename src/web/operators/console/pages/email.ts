@@ -10,7 +10,7 @@ import { nameEmailType } from '../../email-types.ts'
 import { problem } from '../form.ts'
 import { age, button, confirmation, copied, facts, region, section, shorten, time, took } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
-import { readApps } from './app-names.ts'
+import { readApps, readKeyNames } from './app-names.ts'
 import { describeStopEnd, nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
 import { renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
@@ -35,7 +35,7 @@ ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(emai
 ${problem(error)}${cancelConfirmation(email, visit)}
 ${region('explanation', html`<p class="lead">${explainWait(email, pause)}</p>${renderProblems(pause.stops, '', { isShort: true })}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
-<div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
+<div class="pair">${region('record', section('Record', await renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
 <p class="soft">${
     visit.shell.hasInbox
@@ -62,7 +62,7 @@ export function explainWait({ app, explanation, state }: Detail, { disabled, sto
 }
 
 /** The next step: where to look for an email that was delivered, and what to do about one that was not. */
-function renderAdvice({ state, reason, trail }: Detail, slug: string | null, hasInbox: boolean): Html {
+function renderAdvice({ state, reason, suppressions, trail }: Detail, slug: string | null, hasInbox: boolean): Html {
   if (state === 'delivered') return hasInbox ? none : renderReceipt(trail)
   if (isUnknownMailbox({ state, reason, trail }))
     return html`<p>Probably the address is mistyped, or nobody has it any more: then the person must give the app another one.</p>`
@@ -73,7 +73,9 @@ function renderAdvice({ state, reason, trail }: Detail, slug: string | null, has
   if (state === 'complained')
     return html`<p>Mailbox providers count complaints against the sender. Somebody else may have entered this address, so the recipient had not asked for the email.</p>`
   if (state === 'suppressed')
-    return html`<p>Its content was not kept. If the mailbox exists, let mail be sent again below; then the person must ask the app for a new email.</p>`
+    return suppressions.length === 0
+      ? html`<p>Its content was not kept: the person must ask the app for a new email.</p>`
+      : html`<p>Its content was not kept. If the mailbox exists, let mail be sent again below; then the person must ask the app for a new email.</p>`
   if (state === 'failed' || state === 'expired')
     return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none
@@ -91,7 +93,7 @@ function isUnknownMailbox({ state, reason, trail }: Pick<Detail, 'state' | 'reas
 function renderReceipt(trail: Detail['trail']): Html {
   const reply = trail.findLast(({ outcome }) => outcome === 'delivered')?.reply ?? ''
   const receipt = reply === '' ? none : html`: its reply was <code>${reply}</code>`
-  return html`<p>Not in the mailbox? Look in the spam folder, then ask the operator of the relay what became of it${receipt}.</p>`
+  return html`<p>Not in the mailbox? Look in the spam folder, then ask the operator of the relay what happened to it${receipt}.</p>`
 }
 
 function renderActions(email: Detail, isHeld: boolean, { may, shell }: Visit): Html {
@@ -115,15 +117,17 @@ function cancelConfirmation({ id, finishedAt }: Detail, { may, query }: Visit): 
   )
 }
 
-const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html =>
-  facts([
+async function renderRecord(email: Detail, slug: string | null, visit: Visit): Promise<Html> {
+  const { now } = visit
+  const names = await readKeyNames(visit, email.key === null ? [] : [email.key])
+  return facts([
     ['Email', copied(email.id)],
     ['App', slug === null ? 'deleted' : html`<a href="/apps/${slug}">${slug}</a>`],
     [
       'Key',
       email.key === null
         ? 'none: a test email'
-        : html`<a href="/emails?key=${email.key}" title="${email.key}">${shorten(email.key)}</a>`,
+        : html`<a href="/emails?key=${email.key}" title="${email.key}">${names.get(email.key) ?? shorten(email.key)}</a>`,
     ],
     ['Accepted', time(email.acceptedAt)],
     ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],
@@ -132,6 +136,7 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
     ['Finished', email.finishedAt === null ? null : time(email.finishedAt)],
     ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
   ])
+}
 
 /** By source. */
 const reporters: ReadonlyMap<string, string> = new Map([

@@ -1,22 +1,22 @@
 /** The list of emails with its filters. */
 
 import { keepDays } from '../../../../domain/bounds.ts'
-import { formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { formatCount } from '../../../../domain/counts.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
-import { hourMs, minuteMs } from '../../../../domain/duration.ts'
+import { minuteMs } from '../../../../domain/duration.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { adviseOn } from '../../../../services/advice.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-types.ts'
 import { newForm } from '../form.ts'
-import { age, button, confirmation, linkButton, older, region, section, shorten, table } from '../parts.ts'
-import { nameRefusal } from '../refusal-titles.ts'
+import { age, button, confirmation, linkButton, older, region, section, shorten } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
-import { readApps, type Slugs } from './app-names.ts'
+import { readApps, readKeyNames, type Slugs } from './app-names.ts'
 import { explainWait } from './email.ts'
 import { nameOutcome, type Pause, renderEmails, renderState } from './email-rows.ts'
 import { renderProblems } from './problems.ts'
+import { refusalsList } from './refusals.ts'
 import { renderSuppressed } from './suppressions.ts'
 
 type Filters = Readonly<Record<string, string>>
@@ -71,7 +71,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const next = list.next === null ? null : toAddress({ ...whole, ...(since && { since }), cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown
-    ? await renderUnknown(visit)
+    ? renderUnknown(visit)
     : renderEmails(list.items, visit, {
         ...{ withApp: true, slugs, pause },
         ...(Object.keys(whole).length > 0 && { empty: 'No email matches.' }),
@@ -81,9 +81,10 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? renderRetryAll(queue, whole, visit) : none}</div>
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', renderProblems(pause.stops, '', { isShort: true }))}
-${renderNotes(whole)}
+${await renderNotes(whole, visit)}
 ${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
-${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${region('newest', await renderNewest(newest, visit, pause))}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
+${filters.recipient !== undefined && newest !== undefined && cursor === null ? region('newest', await renderNewest(newest, visit, pause)) : none}
+${filters.recipient !== undefined && cursor === null ? region('refused', await renderRefused(visit, filters.recipient, slugs)) : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
@@ -108,65 +109,24 @@ async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Vis
 <p>${explanation} ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
 }
 
-/** The apps at whose limit this address is: their newer requests may be refused, and are not listed. */
-async function renderRecipientLimit(
-  emails: readonly EmailResource[],
-  { get, now }: Visit,
-  slugs: Slugs,
-): Promise<Html> {
-  const recent = emails.filter(({ acceptedAt, key }) => key !== null && Date.parse(acceptedAt) > now - hourMs)
-  const notes = []
-  for (const [app, group] of Map.groupBy(recent, (email) => email.app)) {
-    const slug = slugs.get(app)
-    if (slug === undefined) continue
-    const { limits } = await get('app.show', { params: { app: slug } })
-    if (group.length >= limits.recipientPerHour)
-      notes.push(
-        html`<p><b>${slug} sent ${formatCount(group.length)} emails to this address in the last hour; its limit is ${formatCount(limits.recipientPerHour)} an hour.</b> Newer requests may have been refused: see its <a href="/apps/${slug}#refused">recent refusals</a>.</p>`,
-      )
-  }
-  return html`${notes}`
+/** The refused requests for an address, which may be why its email is missing. */
+async function renderRefused(visit: Visit, recipient: string, slugs: Slugs): Promise<Html> {
+  const { items } = await visit.get('refusal.list', { query: { recipient, limit: refusalsShown } })
+  if (items.length === 0) return none
+  const names = await readKeyNames(
+    visit,
+    items.map(({ key }) => key),
+  )
+  const note = html`<a href="/refusals?recipient=${recipient}">All of them</a>`
+  return section('Refused requests for this address', refusalsList(items, { visit, slugs, names }), { note })
 }
 
-const refusalsShown = 20
+const refusalsShown = 10
 
-/** An address to which no email was accepted: the request was refused, or never came. */
-async function renderUnknown({ get, now, seesAll }: Visit): Promise<Html> {
-  const { items } = await get('usage.list', {})
-  const refusing = items
-    .filter(({ refused }) => sumCounts(refused) > 0)
-    .toSorted((a, b) => sumCounts(b.refused) - sumCounts(a.refused))
-    .slice(0, refusalsShown)
-  const all = []
-  for (const { slug } of refusing)
-    all.push(
-      ...(await get('refusal.list', { params: { app: slug } })).items.map((refusal) => ({
-        ...refusal,
-        slug,
-      })),
-    )
-  const newest = all.toSorted((a, b) => (a.at < b.at ? 1 : -1))
-  const alike = Map.groupBy(newest, ({ slug, code, origin }) => [slug, code, origin].join(' '))
-  const rows = [...alike.values()]
-    .slice(0, refusalsShown)
-    .flatMap(([first, ...others]) =>
-      first === undefined
-        ? []
-        : [
-            [
-              html`<a href="/refusals/${first.requestId}">${age(first.at, now)}</a>`,
-              first.slug,
-              nameRefusal(first.code),
-              first.origin ?? '–',
-              formatCount(1 + others.length),
-            ],
-          ],
-    )
-  const whose = seesAll ? '' : ' by the apps that you can see'
-  return html`<p class="lead">No email to this address was accepted${whose} in the last ${keepDays} days.</p>
-<p>Check the spelling. If the address is right, the request was refused or never reached Postern. Refused requests keep no address, so here are today's newest refusals:</p>
-${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals. Either the request did not reach Postern, or its key is unknown: search the log for invalid_key.' })}`
-}
+/** An address to which no email was accepted. */
+const renderUnknown = ({ seesAll }: Visit): Html =>
+  html`<p class="lead">No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days.</p>
+<p>Check the spelling. If the address is right and no refused request is listed for it, the request did not reach Postern, or its key is unknown: search the log for invalid_key.</p>`
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)
@@ -181,14 +141,15 @@ ${kept}<button data-auto>Show</button></form>`
 }
 
 /** The recipient or key of the list, with a way to leave it out. */
-function renderNotes({ recipient, key, ...others }: Filters): Html {
+async function renderNotes({ recipient, key, ...others }: Filters, visit: Visit): Promise<Html> {
+  const names = await readKeyNames(visit, key === undefined ? [] : [key])
   const chips = [
     recipient === undefined
       ? none
       : html`<p class="chip"><span data-searched="${recipient}">One address</span> <a href="${toAddress({ ...others, ...(key && { key }) })}">Show all</a></p>`,
     key === undefined
       ? none
-      : html`<p class="chip">Sent with the key <code title="${key}">${shorten(key)}</code> <a href="${toAddress({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
+      : html`<p class="chip">Sent with the key <b title="${key}">${names.get(key) ?? shorten(key)}</b> <a href="${toAddress({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
   ]
   return html`${chips}`
 }

@@ -55,12 +55,7 @@ function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Ht
   const took95 =
     lastHour === null || lastHour.p95Ms === null
       ? none
-      : tile(
-          'Delivery time',
-          took(lastHour.p95Ms),
-          `95 % within this, half within ${took(lastHour.p50Ms)}`,
-          '/delivery',
-        )
+      : tile('Delivery time', took(lastHour.p95Ms), `95th percentile; median ${took(lastHour.p50Ms)}`, '/delivery')
   return html`<div class="tiles">
 ${tile('Waiting', formatCount(depth), depth === 0 ? 'nothing' : areCurrent ? describeStates(states) : '', '/delivery')}
 ${tile(`${isDev ? 'Captured' : 'Delivered'}, ${since}`, formatCount(delivered), lastHour === null || delivered < 60 ? '' : `${formatCount(Math.round(delivered / 60))} a minute`, `/emails?state=delivered${within}`)}
@@ -84,25 +79,26 @@ type Counts = Answer<'activity.show'>['total']
 
 function renderAnswers(counts: Counts): Html {
   const { accepted, deferred, delivered, refused, replayed } = counts
+  const emails = (state: string, text: Cell): Html => html`<a href="/emails?state=${state}&within=10080">${text}</a>`
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
     ...Object.entries(refused)
       .toSorted(([, a], [, b]) => b - a)
-      .map(([code, count]) => [renderRefusalName(code), count] as const),
+      .map(([code, count]) => [html`<a href="/refusals?code=${code}">${renderRefusalName(code)}</a>`, count] as const),
   ]
   const outcomes = [
-    ['delivered', delivered] as const,
-    ['deferred', deferred] as const,
-    ['expired', counts.expired] as const,
+    [emails('delivered', 'delivered'), delivered] as const,
+    [emails('deferred', 'deferred'), deferred] as const,
+    [emails('expired', 'expired'), counts.expired] as const,
     ...Object.entries(counts.failed).map(
-      ([reason, count]) => [`failed: ${reason.replaceAll('_', ' ')}`, count] as const,
+      ([reason, count]) => [emails('failed', `failed: ${reason.replaceAll('_', ' ')}`), count] as const,
     ),
     ...Object.entries(counts.bounced).map(
-      ([cause, count]) => [`bounced: ${cause.replaceAll('_', ' ')}`, count] as const,
+      ([cause, count]) => [emails('bounced', `bounced: ${cause.replaceAll('_', ' ')}`), count] as const,
     ),
-    ['complaints', counts.complained] as const,
-    ['suppressed: not sent', counts.suppressed] as const,
+    [emails('complained', 'complaints'), counts.complained] as const,
+    [emails('suppressed', 'suppressed: not sent'), counts.suppressed] as const,
   ]
   const replies = Object.entries(counts.replies)
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
@@ -111,7 +107,7 @@ function renderAnswers(counts: Counts): Html {
   return html`<div class="pair">${section('API responses', table('API responses', ['Response', 'Requests'], rows(answers), options))}
 ${section(
   'Outcomes',
-  html`${table('Outcomes', ['Outcome', 'Emails'], rows(outcomes), options)}${replies.length === 0 ? none : html`<h3>Replies of relays</h3>${table('Replies of relays', ['Reply', 'Attempts'], rows(replies), options)}`}`,
+  html`${table('Outcomes', ['Outcome', 'Emails'], rows(outcomes), options)}${replies.length === 0 ? none : html`<h3>Relay replies</h3>${table('Relay replies', ['Reply', 'Attempts'], rows(replies), options)}`}`,
 )}
 </div>`
 }

@@ -1,50 +1,143 @@
-/** Refused requests: the newest of an app, and one by its id. */
+/** Refused requests: their list, those of an app in short, and one by its id. */
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { refusalsMax } from '../../../../domain/request/refused-request.ts'
+import { refusals } from '../../../../domain/request/rejection.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { withoutIssues } from '../form.ts'
-import { age, copied, facts, linkButton, section, shortId, table, time } from '../parts.ts'
+import { newForm, withoutIssues } from '../form.ts'
+import {
+  age,
+  copied,
+  facts,
+  hiddenFields,
+  linkButton,
+  older,
+  region,
+  section,
+  shorten,
+  shortTime,
+  table,
+  time,
+} from '../parts.ts'
 import { describeIssue, nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { allowButton } from './allow-entry.ts'
+import { readKeyNames, readSlugs, type Slugs } from './app-names.ts'
 
 type Refused = Answer<'refusal.list'>['items']
+
+const any = ['', 'All'] as const
+
+const filterForm = newForm('filter', {
+  app: { label: 'App' },
+  code: {
+    label: 'Refusal',
+    choices: [any, ...Object.keys(refusals).map((code) => [code, nameRefusal(code)] as const)],
+  },
+})
+
+const filterNames = ['app', 'code', 'key', 'recipient'] as const
+
+const toAddress = (filters: Readonly<Record<string, string>>): string => {
+  const search = new URLSearchParams(filters).toString()
+  return search === '' ? '/refusals' : `/refusals?${search}`
+}
+
+export async function listRefusals(visit: Visit): Promise<PageAnswer> {
+  const { query } = visit
+  const filters = Object.fromEntries(
+    filterNames.flatMap((name) => {
+      const value = query.get(name) ?? ''
+      return value === '' ? [] : [[name, value]]
+    }),
+  )
+  const cursor = query.get('cursor')
+  const [{ items, next }, slugs] = await Promise.all([
+    visit.get('refusal.list', { query: { ...filters, ...(cursor !== null && { cursor }) } as object }),
+    readSlugs(visit),
+  ])
+  const { key, recipient, ...shown } = filters
+  const { field } = filterForm.show(shown)
+  const kept = hiddenFields({ ...(key && { key }), ...(recipient && { recipient }) })
+  const apps = [...slugs.values()].map((slug) => [slug, slug] as const)
+  const names = await readKeyNames(visit, [...items.map((item) => item.key), ...(key ? [key] : [])])
+  const chips = [
+    ...(recipient ? [html`<p class="chip">One address <a href="${toAddress(shown)}">Show all</a></p>`] : []),
+    ...(key
+      ? [
+          html`<p class="chip">With the key <b>${names.get(key) ?? key}</b> <a href="${toAddress(shown)}">Show all</a></p>`,
+        ]
+      : []),
+  ]
+  const list = refusalsList(items, { visit, slugs, names })
+  const end = next === null ? null : toAddress({ ...filters, cursor: next })
+  const body = html`<h1>Refused requests</h1>
+<p class="lead">No email was sent for these. Postern keeps the newest ${refusalsMax} of each app, and ${refusalsMax} that were over a limit.</p>
+${chips}<form method="get" action="/refusals" class="filters" data-auto>
+${field('app', { choices: [any, ...apps] })}
+${field('code')}
+${kept}<button data-auto>Show</button></form>
+${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', list) : list}${items.length === 0 && end === null ? none : older(end, 'End of the list.')}`)}`
+  return { title: 'Refused requests', body, nav: 'apps', ...(cursor === null && { live: 'service' }) }
+}
+
+type ListParts = { readonly visit: Visit; readonly slugs: Slugs; readonly names: ReadonlyMap<string, string> }
+
+/** Each refused request by itself. */
+export function refusalsList(items: Refused, { visit: { now }, slugs, names }: ListParts): Html {
+  const rows = items.map(({ app, at, code, issues, key, origin, requestId }) => [
+    html`<a href="/refusals/${requestId}">${shortTime(at, now)}</a>`,
+    html`${renderRefusalName(code)}${renderIssues(issues)}`,
+    slugs.get(app) ?? 'deleted app',
+    origin ?? '–',
+    nameKey(key, names),
+  ])
+  return table('Refused requests', ['At', 'Refusal', 'App', 'Link origin', 'Key'], rows, {
+    empty: 'No refused request.',
+  })
+}
+
+const nameKey = (key: string, names: ReadonlyMap<string, string>): Html =>
+  html`<span title="${key}">${names.get(key) ?? shorten(key)}</span>`
+
+const renderIssues = (issues: readonly string[]): Html =>
+  issues.length === 0 ? none : html`<br><span class="soft">${issues.map(describeIssue).join('; ')}</span>`
 
 const testAddress = (slug: string, origin: string): string =>
   `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
 
-/** Refusals that are alike share a row. */
-export function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: Visit): Html {
+/** The refused requests of an app. Those that are alike share a row. */
+export async function refusalsTable({ slug }: AppResource, items: Refused, visit: Visit): Promise<Html> {
+  const { may, now } = visit
   const mayChange = may('operator')
-  const isCut = refusals.length >= refusalsMax
-  const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) => [code, origin, key, ...issues].join(' '))
+  const names = await readKeyNames(
+    visit,
+    items.map(({ key }) => key),
+  )
+  const alike = Map.groupBy(items, ({ code, origin, key, issues }) => [code, origin, key, ...issues].join(' '))
   const rows = [...alike.values()].flatMap((group) => {
     const [newest] = group
     if (newest === undefined) return []
-    const { at, code, issues, key, origin, requestId } = newest
+    const { at, code, issues, key, origin } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
         ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>`
         : none
     return [
       [
-        html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
-        html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.map(describeIssue).join('; ')}</span>`}`,
+        age(at, now),
+        html`<a href="${toAddress({ app: slug, code, key })}">${nameRefusal(code)}</a> <code class="soft">${code}</code>${renderIssues(issues)}`,
         html`${origin ?? '–'}${test}`,
-        `${formatCount(group.length)}${isCut ? '+' : ''}`,
-        html`${shortId(key)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
+        `${formatCount(group.length)}${items.length >= refusalsMax ? '+' : ''}`,
+        html`${nameKey(key, names)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
       ],
     ]
   })
-  const heads = ['Last', 'Answer', 'Link origin', 'Count', 'Key']
-  const empty = 'No recent refusals. Refused requests appear here even if your auth library hides the error.'
-  const shown = table('Refused requests', heads, rows, { numbers: [3], empty })
-  return refusals.length < refusalsMax
-    ? shown
-    : html`${shown}<p class="soft">Only the newest ${refusalsMax} are kept.</p>`
+  const heads = ['Last', 'Refusal', 'Link origin', 'Count', 'Key']
+  const empty = 'None lately. Refused requests appear here even if your auth library hides the error.'
+  return table('Refused requests', heads, rows, { numbers: [3], empty })
 }
 
 /** The fields of the settings whose limits refuse requests. */
@@ -58,11 +151,12 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const refusal = await visit.get('refusal.show', { params: { request: visit.params.request ?? '' } })
   const app = await visit.get('app.show', { params: { app: refusal.app } })
   const { code, issues, key, message, origin, requestId, status } = refusal
+  const names = await readKeyNames(visit, [key])
   const title = nameRefusal(code)
   const limit = limitFields[code]
   const isLink = code === 'url_not_allowed' && origin !== null
   const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
-  const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › refused request</p>
+  const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › <a href="${toAddress({ app: app.slug })}">Refused requests</a></p>
 <h1>${title}</h1>
 <p class="lead">${withoutIssues(message)}</p>
 <p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
@@ -74,7 +168,7 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
 ${section(
   'The request',
   facts([
-    ['Answer', html`${status} <code>${code}</code>`],
+    ['Response', html`${status} <code>${code}</code>`],
     [
       'Issues',
       issues.length === 0
@@ -84,10 +178,13 @@ ${section(
     ['Link origin', origin],
     ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
     ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
-    ['Key', html`${shortId(key)} <a href="/emails?key=${key}">Its emails</a>`],
+    [
+      'Key',
+      html`<b>${names.get(key) ?? 'unnamed'}</b> ${copied(key, shorten(key))} <a href="/emails?key=${key}">Its emails</a> <a href="${toAddress({ key })}">Its refused requests</a>`,
+    ],
     ['Request', copied(requestId)],
   ]),
 )}
-<p class="soft">Nothing else about the request is kept.</p>`
+<p class="soft">Postern keeps nothing else about the request.</p>`
   return { title, body, nav: 'apps' }
 }

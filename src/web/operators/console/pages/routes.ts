@@ -20,7 +20,7 @@ import { createApp, newApp } from './first-steps.ts'
 import { overview } from './overview.ts'
 import { invitePerson, showPeople } from './people.ts'
 import { changePerson, endLink, linkPerson, removePasskey, showPerson } from './person.ts'
-import { showRefusal } from './refusals.ts'
+import { listRefusals, showRefusal } from './refusals.ts'
 import { endSession, showSessions } from './sessions.ts'
 import { runChecks, showChecks } from './settings.ts'
 import { addSuppression, clearSuppressions, removeSuppression, showSuppressions } from './suppressions.ts'
@@ -70,6 +70,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/settings', saveSettings],
   ['POST /apps/:app/status', setStatus],
   ['POST /apps/:app/delete', deleteApp],
+  ['GET /refusals', listRefusals],
   ['GET /refusals/:request', showRefusal],
   ['GET /emails', listEmails],
   ['POST /emails/retry', retryAll],

@@ -1,0 +1,63 @@
+/**
+ * The part of a store in which processes record what they see: counts by the minute, refused requests, and
+ * themselves. The rules of `store.ts` hold.
+ */
+import type { AppId, KeyId, NodeId } from '../domain/id.ts'
+import type { ActivityRow } from '../domain/operator/activity.ts'
+import type { NodeRecord } from '../domain/operator/node.ts'
+import type { RefusedRequest } from '../domain/request/refused-request.ts'
+import type { RefusalCode } from '../domain/request/rejection.ts'
+import type { ListPage } from './operator-store.ts'
+
+export type ActivityQuery = {
+  /** Their counts are added up. Null: those of the whole service. */
+  readonly apps: readonly AppId[] | null
+  /** The first minute since 1970, and the one after the last. */
+  readonly from: number
+  readonly to: number
+  /** Counts are added up over this many minutes. Apps have those of one minute for `appMinutesKept`. */
+  readonly step: 1 | 60
+}
+
+/** The counts of an app and an event, with the first and the last minute that has some. */
+export type AppActivityRow = {
+  readonly app: AppId
+  readonly event: ActivityRow['event']
+  readonly count: number
+  readonly first: number
+  readonly last: number
+}
+
+/** `apps`: null for all. */
+export type RefusalQuery = {
+  readonly apps: readonly AppId[] | null
+  readonly key?: KeyId
+  readonly code?: RefusalCode
+  /** The name that `nameRecipient` returns. */
+  readonly recipient?: string
+  /** Only those with a smaller request id. */
+  readonly before?: string
+  readonly limit: number
+}
+
+export interface ActivityStore {
+  /** Adds to the counts; at most `stepMax` rows. */
+  addActivity(rows: readonly ActivityRow[]): Promise<void>
+  /** In the order of `minute`, which is that of the step's begin. */
+  readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app' | 'span'>[]>
+  /** The counts of every app from a minute (since 1970), at most `appMinutesKept` ago, to before another. */
+  readAppActivity(from: number, to: number): Promise<readonly AppActivityRow[]>
+  /** Keeps the newest `refusalsMax` of each app. */
+  addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
+  /** Newest first. */
+  listRefusals(query: RefusalQuery): Promise<ListPage<RefusedRequest, string>>
+  findRefusal(requestId: string): Promise<RefusedRequest | null>
+  /**
+   * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen
+   * for a day, and those that were last seen before this one started in their place, on the same machine with
+   * the same roles.
+   */
+  noteNode(node: Omit<NodeRecord, 'seenAt'>): Promise<void>
+  removeNode(id: NodeId): Promise<void>
+  listNodes(): Promise<readonly NodeRecord[]>
+}
