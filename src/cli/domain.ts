@@ -59,7 +59,7 @@ const activateKey = command({
 
 const check = command({
   use: 'check <app>',
-  about: 'ask DNS whether mail from the domain arrives: keys, SPF, DMARC, MX',
+  about: 'check the DNS records that decide whether mail is accepted: keys, SPF, DMARC, MX',
   examples: ['postern domain check acme'],
   run: ({ call }, [app]) => call('domain.check', { params: { app } }),
   show: ({ lines }) => lines.map(describeLine).join('\n'),
@@ -68,7 +68,7 @@ const check = command({
 
 const removeKey = command({
   use: 'remove-key <app> <selector>',
-  about: 'remove a key; the domain of an active one is then signed no longer',
+  about: 'remove a key; removing the active key stops signing',
   options: [yesOption()],
   examples: ['postern domain remove-key acme postern1'],
   async run({ call, deps }, [app, selector], { yes = false }: { yes?: boolean }) {

@@ -37,7 +37,7 @@ const list = command({
     listing(keys, `no keys yet; "postern key create ${app}" makes one`, {
       id: ({ id }) => id,
       name: ({ name }) => name,
-      status: describeStatus,
+      status: (key) => describeStatus(key, keys),
       created: ({ createdAt }) => formatTime(createdAt),
       'last used': ({ lastUsedAt }) => formatTime(lastUsedAt),
     }),
@@ -113,12 +113,12 @@ export const keyCommands: CommandGroup = {
   commands: [create, list, show, find, update, replace, revoke],
 }
 
-function describeStatus({ revokedAt, expiresAt }: KeyResource): string {
+function describeStatus({ id, revokedAt, expiresAt }: KeyResource, keys: readonly KeyResource[] = []): string {
   if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
   if (expiresAt === null) return 'active'
-  return hasEnded({ revokedAt, expiresAt }, Date.now())
-    ? `expired ${formatTime(expiresAt)}`
-    : `active until ${formatTime(expiresAt)}`
+  if (hasEnded({ revokedAt, expiresAt }, Date.now())) return `expired ${formatTime(expiresAt)}`
+  const isReplaced = keys.some(({ replaces }) => replaces === id)
+  return `${isReplaced ? 'replaced, works' : 'active'} until ${formatTime(expiresAt)}`
 }
 
 function describe(key: KeyResource): string {

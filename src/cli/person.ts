@@ -56,19 +56,29 @@ const list = command({
   use: 'list',
   about: 'list the people who may sign in',
   examples: ['postern person list'],
-  run: ({ call }) => listAll(call, 'person.list', {}),
-  show: (people) =>
+  run: async ({ call }) => ({
+    people: await listAll(call, 'person.list', {}),
+    slugs: (await call('app.names', {})).slugs,
+  }),
+  document: ({ people }) => people,
+  show: ({ people, slugs }) =>
     listing(people, 'nobody yet; "postern console login" signs you in, "postern person invite" invites others', {
       id: ({ id }) => id,
       name: ({ name }) => name,
       role: ({ role }) => role,
-      apps: ({ apps }) => (apps === null ? 'all' : apps.join(' ')),
+      apps: ({ apps }) => (apps === null ? 'all' : apps.map((app) => slugs[app] ?? app).join(' ')),
       'signs in with': describeWays,
       'open link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
-      status: ({ disabledAt }) => (disabledAt === null ? 'active' : `disabled ${formatTime(disabledAt)}`),
+      status: describeStatus,
       'last seen': ({ lastSeenAt }) => formatTimeAndAge(lastSeenAt) ?? 'never',
     }),
 })
+
+/** As the console marks it. */
+function describeStatus({ disabledAt, lastSeenAt }: PersonResource): string {
+  if (disabledAt !== null) return `disabled ${formatTime(disabledAt)}`
+  return lastSeenAt === null ? 'invited' : 'active'
+}
 
 const update = command({
   use: 'update <person>',

@@ -10,7 +10,7 @@ const status = command({
   about: `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
   examples: ['postern report status'],
   run: ({ call }) => call('report.show', {}),
-  show({ apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt, providers, sources }) {
+  show({ apps, bounceAddress, bounced, bounceListener, complained, reportsListener, providers, sources }) {
     const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
     return record([
       ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
@@ -18,10 +18,12 @@ const status = command({
       ['bounce listener', bounceListener ?? 'not configured here (POSTERN_BOUNCE_LISTEN)'],
       ['reports listener', reportsListener ?? 'not configured here (POSTERN_REPORTS_LISTEN)'],
       ['accepts calls of', providers.join(', ')],
-      ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
+      [
+        'last reports',
+        sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ') || 'none yet',
+      ],
       [`last ${reportedDays} days`, `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`],
       ['causes', causes.map(([cause, count]) => `${formatCount(count)} × ${cause}`).join(', ')],
-      ['last report', lastAt === null ? 'none in this time' : formatTimeAndAge(lastAt)],
     ])
   },
 })

@@ -34,13 +34,17 @@ const list = command({
   use: 'list',
   about: 'list all tokens',
   examples: ['postern token list'],
-  run: ({ call }) => listAll(call, 'token.list', {}),
-  show: (tokens) =>
+  run: async ({ call }) => ({
+    tokens: await listAll(call, 'token.list', {}),
+    slugs: (await call('app.names', {})).slugs,
+  }),
+  document: ({ tokens }) => tokens,
+  show: ({ tokens, slugs }) =>
     listing(tokens, 'no tokens yet; "postern token create" makes one', {
       id: ({ id }) => id,
       name: ({ name }) => name,
       role: ({ role }) => role,
-      apps: ({ apps }) => (apps === null ? 'all' : apps.join(' ')),
+      apps: ({ apps }) => (apps === null ? 'all' : apps.map((app) => slugs[app] ?? app).join(' ')),
       status: describeStatus,
       'last used': ({ lastUsedAt }) => formatTime(lastUsedAt),
     }),

@@ -12,6 +12,15 @@ export const formatCount = (value: number): string => formatter.format(value)
 export const counted = (value: number, one: string, many = `${one}s`): string =>
   `${formatCount(value)} ${value === 1 ? one : many}`
 
+/** So many names are listed. */
+const namedMax = 3
+
+/** `a, b, c and 4 more`. */
+export const nameAll = (names: readonly string[]): string => {
+  const [named, more] = [names.slice(0, namedMax).join(', '), names.length - namedMax]
+  return more > 0 ? `${named} and ${more} more` : named
+}
+
 const mebibyte = 1024 * 1024
 
 /** `0.3 MiB`, `75.1 GiB`. */

@@ -175,7 +175,7 @@ test('a suppressed email says why, and until when, since which email and for whi
   const suppressed = { ...email, state: 'suppressed', reason: 'no_mailbox' } as const
   const explain = (...suppressions: SuppressionRecord[]) => explainEmail(suppressed, { ...situation, suppressions })
   const why = 'Not sent: its recipient was suppressed, because a mail server had said that its mailbox does not exist.'
-  assert.equal(explain(), `${why} Now it is suppressed no longer.`)
+  assert.equal(explain(), `${why} It is no longer suppressed.`)
   const one: SuppressionRecord = {
     ...{
       id: 'sp_1' as SuppressionId,

@@ -76,12 +76,12 @@ function explainState(email: EmailRecord): string {
 const suppressedBecause: Readonly<Record<SuppressionReason, string>> = {
   no_mailbox: 'a mail server had said that its mailbox does not exist',
   complaint: 'it had reported an earlier email as spam',
-  operator: 'an operator had asked for it',
+  operator: 'an operator suppressed it',
 }
 
 /** Whether the recipient is suppressed now; nothing for an email that never was. */
 function explainSuppressions(email: EmailRecord, { nowMs, suppressions }: EmailSituation): string {
-  if (suppressions.length === 0) return email.state === 'suppressed' ? ' Now it is suppressed no longer.' : ''
+  if (suppressions.length === 0) return email.state === 'suppressed' ? ' It is no longer suppressed.' : ''
   return suppressions.map((suppression) => ` ${describeSuppression(email, suppression, nowMs)}`).join('')
 }
 

@@ -41,10 +41,14 @@ const partsWith = (relayTraits: RelayTraits = plainRelay, bounceAddress: string 
   newLookup: () => lookup,
 })
 
-test('each domain that is not reserved is judged, and what is wrong is named with the way to its records', async () => {
+test('each domain is judged unless it is reserved, and what is wrong is named with the way to its records', async () => {
   const found = await checkDomains(partsWith())
-  const [right, wrong, ...more] = found.toSorted((a, b) => (a.check < b.check ? -1 : 1))
+  const [right, reserved, wrong, ...more] = found.toSorted((a, b) => (a.check < b.check ? -1 : 1))
   assert.deepEqual(right, { check: 'domain acme.dev', ok: true, detail: 'keys, SPF, DMARC and MX are right' })
+  assert.deepEqual(reserved, {
+    ...{ check: 'domain acme.test', ok: true },
+    detail: 'not checked: reserved for tests and documentation, so its mail goes nowhere',
+  })
   assert.deepEqual([wrong?.check, wrong?.ok, more], ['domain shop.dev', false, []])
   assert.match(wrong?.detail ?? '', /^spf: .*no SPF record.* dmarc: .*"postern domain check shop" shows the records\.$/)
 })
@@ -64,6 +68,19 @@ test('apps of one domain are judged together, and apart if their envelopes diffe
   assert.deepEqual(await ofAcme(shared), ['domain acme.dev false'], 'all have the same envelopes')
   await store.updateApp(other.id, { status: 'disabled' }, operator)
   assert.deepEqual(await ofAcme(), ['domain acme.dev true'])
+})
+
+test('domains and envelopes beyond the bound are named as not checked', async (t) => {
+  const many = await Promise.all(Array.from({ length: 20 }, (_, n) => newApp(`m${n}`, `info@m${n}.dev`)))
+  const envelopes = ['a', 'b', 'c'].map((name) => ({ envelopeFrom: `b@${name}.dev` }))
+  const apart = await Promise.all(envelopes.map((more, n) => newApp(`e${n}`, 'info@acme.dev', more)))
+  t.after(async () => {
+    for (const { id } of [...many, ...apart]) await store.updateApp(id, { status: 'disabled' }, operator)
+  })
+  const left = (await checkDomains(partsWith())).filter(({ detail }) => /only so many/.test(detail))
+  assert.equal(left.length, 1)
+  assert.match(left[0]?.check ?? '', /^domain m1[89]\.dev, m1[89]\.dev, \w+$/)
+  assert.equal(left[0]?.ok, true)
 })
 
 test('the records that a domain needs follow from the relays, the bounce address and the app', async () => {

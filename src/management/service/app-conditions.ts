@@ -5,7 +5,7 @@
 
 import type { App } from '../../domain/app/app.ts'
 import { latelyMinutes, overMinutes } from '../../domain/bounds.ts'
-import { formatCount, sumCounts } from '../../domain/counts.ts'
+import { formatCount, nameAll, sumCounts } from '../../domain/counts.ts'
 import { isAboutRecipient } from '../../domain/delivery/blame.ts'
 import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { AppId } from '../../domain/id.ts'
@@ -13,7 +13,7 @@ import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import type { RefusalCode } from '../../domain/request/rejection.ts'
 import { adviseOn } from '../../services/advice.ts'
 import type { ActivityCounts } from '../activity.ts'
-import { failedShare, nameAll, type UsualReply } from './condition.ts'
+import { failedShare, type UsualReply } from './condition.ts'
 
 export const appConditionKinds = ['mail_failed', 'mail_deferred', 'requests_refused'] as const
 export type AppConditionKind = (typeof appConditionKinds)[number]

@@ -1,10 +1,10 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
-import { counted } from '../../domain/counts.ts'
+import { counted, nameAll } from '../../domain/counts.ts'
 import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
 import { dayMs, describeDuration, minuteMs } from '../../domain/duration.ts'
 import { adviseOn, withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
-import { type Attention, type Condition, isStop, nameAll, type Situation } from './condition.ts'
+import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
 import { type GroupedRelay, groupRelays, stoppedSince } from './outages.ts'
 
 /** A new certificate must be uploaded to the provider, often by somebody else. */

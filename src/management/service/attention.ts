@@ -6,7 +6,7 @@ import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.
 import type { App } from '../../domain/app/app.ts'
 import { hasDomain } from '../../domain/app/sender-domains.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
-import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
+import { counted, formatCount, nameAll, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { fromDomain } from '../domains/domain-subject.ts'
@@ -20,7 +20,6 @@ import {
   type Condition,
   failedShare,
   isStop,
-  nameAll,
   type Situation,
 } from './condition.ts'
 import { outageEnd } from './outages.ts'

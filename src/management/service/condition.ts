@@ -113,12 +113,3 @@ export type Attention = Static<typeof AttentionResource>
 
 /** Failed or expired emails: a larger share of all that ended is a fault. */
 export const failedShare = 0.05
-
-/** Apps that a message names. */
-const namedMax = 3
-
-/** `a, b, c and 4 more`. */
-export const nameAll = (slugs: readonly string[]): string => {
-  const [named, more] = [slugs.slice(0, namedMax).join(', '), slugs.length - namedMax]
-  return more > 0 ? `${named} and ${more} more` : named
-}

@@ -1,13 +1,13 @@
 /** Finds what was wrong lately and is over: pure, from counts by the minute and from the processes. */
 import { appMinutesKept } from '../../domain/bounds.ts'
-import { counted } from '../../domain/counts.ts'
+import { counted, nameAll } from '../../domain/counts.ts'
 import { isReply } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { withAdvice } from '../../services/advice.ts'
 import type { NodeResource } from '../resources.ts'
 import { type AppConditionKind, appConditions, type Counts } from './app-conditions.ts'
-import { type AttentionKind, nameAll } from './condition.ts'
+import type { AttentionKind } from './condition.ts'
 import { firstMinuteAfter } from './outages.ts'
 
 export type Earlier = {

@@ -119,8 +119,8 @@ function emailsCharts(activity: Activity, range: Range, setting: Setting): Html 
   const { columns, values } = steps(activity, range, setting.now)
   const title = 'Time to relay'
   const series = [
-    { name: '95 % within', className: 'c-most', values: values(({ p95Ms }) => p95Ms ?? 0) },
-    { name: 'half within', className: 'c-time', values: values(({ p50Ms }) => p50Ms ?? 0) },
+    { name: '95th percentile', className: 'c-most', values: values(({ p95Ms }) => p95Ms ?? 0) },
+    { name: 'median', className: 'c-time', values: values(({ p50Ms }) => p50Ms ?? 0) },
   ]
   return html`<div class="pair">${emailsChart(activity, range, setting)}
 ${section(title, columnChart({ title, columns, series, format: took, layered: true, tops: lengths }))}</div>`

@@ -57,16 +57,16 @@ const settingsForm = newForm('hook', {
   page: {
     label: 'Page of the app',
     attributes: html`type="url" spellcheck="false" placeholder="https://app.acme.example/code"`,
-    hint: 'Gets the token, or else the code, as ?token=. It must be an allowed link.',
+    hint: 'Receives the token (or, if there is none, the code) as ?token=. It must be on the allow-list.',
   },
   life: {
     label: 'Life of a link or code in seconds',
     attributes: html`inputmode="numeric" autocomplete="off"`,
-    hint: 'If empty, that of the message, or the usual one of the auth server.',
+    hint: 'Empty: what the message says, or the auth server’s default.',
   },
   organisationName: {
     label: 'Organisation',
-    hint: 'Shown in invitations that name none. If empty, the name of the app.',
+    hint: 'Shown in invitations that name none. Empty: the name of the app.',
   },
 })
 type SettingName = 'verifyUrl' | 'page' | 'life' | 'organisationName'
@@ -203,7 +203,7 @@ function renderCheck(items: Answer<'auth_hook.check'>['items']): Html {
       ? html`${type === null ? 'answered, and not sent' : nameEmailType(type)}${purpose === null ? none : html`, ${purpose.replace('_', ' ')}`}${type === null ? none : hosted ? ', by a hosted link' : ', to a page of the app'}${code ? ', with a code' : ''}`
       : html`${issues.length === 0 ? refusal.message : issues.map((issue) => html`${issue.message} `)}`,
   ])
-  return html`<p class="soft">What becomes of a sample of each message, with the settings as they are. The hosts of samples count as allowed; with real links, the list of allowed links decides.</p>
+  return html`<p class="soft">What would happen to each message with the current settings. The hosts in these samples count as allowed; real links must be on the allow-list.</p>
 ${table('Messages', ['Message', 'Result', 'Email'], rows)}`
 }
 

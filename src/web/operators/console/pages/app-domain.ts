@@ -6,6 +6,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, problem, readTexts } from '../form.ts'
+import type { Notice } from '../notices.ts'
 import { age, button, confirmation, copied, linkButton, mark, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
@@ -30,7 +31,7 @@ async function domainPage(visit: Visit, app: AppResource, { checked, error }: Do
 ${problem(error ?? null)}${confirmRemoval(app, shown, visit)}
 ${section(
   `DNS of ${shown.domain}`,
-  html`<div id="check"><p class="soft">Receivers ask DNS whether mail from this domain is what it says.</p>${checked === undefined ? check : renderLines(checked, check)}</div>`,
+  html`<div id="check"><p class="soft">Receiving servers check DNS to see whether mail from this domain is genuine.</p>${checked === undefined ? check : renderLines(checked, check)}</div>`,
 )}
 ${section('Sender domains', renderDomains(app, visit, error ?? null))}
 ${section('Signing keys (DKIM)', html`${renderKeys(app, shown, visit)}${renderAdd(app, visit)}`)}`
@@ -119,7 +120,7 @@ function renderAdd({ slug }: AppResource, visit: Visit): Html {
   const add = (algorithm: string, label: string) =>
     button(`/apps/${slug}/domain/keys`, label, { fields: { algorithm } })
   return html`<div class="actions">${add('rsa', 'Add a key')}${add('ed25519', 'Add an Ed25519 key')}</div>
-<p class="soft">All receivers verify RSA. Few verify Ed25519 yet, so use it in addition.</p>`
+<p class="soft">All receivers verify RSA. Few verify Ed25519 yet, so add it alongside RSA, not instead.</p>`
 }
 
 function confirmRemoval({ slug }: AppResource, { domain, keys }: Shown, visit: Visit): Html {
@@ -149,26 +150,25 @@ export async function addKey(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const algorithm = visit.form.get('algorithm') === 'ed25519' ? 'ed25519' : 'rsa'
   const added = await visit.call('domain.add_key', { params: { app: app.slug }, body: { algorithm } })
-  return answerChange(visit, app, added)
+  return answerChange(visit, app, added, 'key_added')
 }
 
 export async function activateKey(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const params = { app: app.slug, selector: visit.params.selector ?? '' }
-  return answerChange(visit, app, await visit.call('domain.activate_key', { params, body: {} }))
+  return answerChange(visit, app, await visit.call('domain.activate_key', { params, body: {} }), 'key_activated')
 }
 
 export async function removeKey(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const params = { app: app.slug, selector: visit.params.selector ?? '' }
-  return answerChange(visit, app, await visit.call('domain.remove_key', { params }))
+  return answerChange(visit, app, await visit.call('domain.remove_key', { params }), 'key_removed')
 }
 
 const answerChange = (
   visit: Visit,
   app: AppResource,
   result: { readonly ok: true } | { readonly ok: false; readonly error: OperationError },
+  notice: Notice,
 ): Promise<PageAnswer> | PageAnswer =>
-  result.ok
-    ? { redirect: `/apps/${app.slug}/domain`, notice: 'signing_keys_changed' }
-    : domainPage(visit, app, { error: result.error })
+  result.ok ? { redirect: `/apps/${app.slug}/domain`, notice } : domainPage(visit, app, { error: result.error })

@@ -117,7 +117,7 @@ function renderKeyStatus(key: KeyResource, keys: readonly KeyResource[], now: nu
   if (key.revokedAt !== null) return html`${mark('off', 'revoked')} ${age(key.revokedAt, now)}`
   if (key.expiresAt === null) return mark('quiet', 'active')
   if (hasEnded(key, now)) return html`${mark('off', 'expired')} ${age(key.expiresAt, now)}`
-  const isReplaced = keys.some(({ name, createdAt }) => name !== null && name === key.name && createdAt > key.createdAt)
+  const isReplaced = keys.some(({ replaces }) => replaces === key.id)
   return html`${isReplaced ? mark('wait', 'replaced') : mark('quiet', 'active')} until ${time(key.expiresAt)}`
 }
 

@@ -17,25 +17,25 @@ const switches: Readonly<Record<SwitchName, Switch>> = {
   allowCodes: {
     path: 'codes',
     describe: (isOn) =>
-      html`The codes of requests are <b>${isOn ? 'shown' : 'ignored'}</b>. A code is for people who open their mail on another device. Unlike a link, it can be given to a caller on the telephone.`,
-    on: 'Show them',
-    off: 'Ignore them',
+      html`Codes in requests are <b>${isOn ? 'shown in emails' : 'ignored'}</b>. A code is for people who open their mail on another device. Unlike a link, it can be read out to a scammer on the phone.`,
+    on: 'Show codes',
+    off: 'Stop showing codes',
   },
   supersede: {
     path: 'supersede',
     describe: (isOn) =>
       isOn
-        ? html`When a person asks again while an email still waits, as after the relay was unavailable, the older email is <b>cancelled</b> if it has the same link but for the token. Invitations are never cancelled.`
+        ? html`When a person asks again while an email still waits, as after the relay was unavailable, the older email is <b>cancelled</b> if its link differs only in the token. Invitations are never cancelled.`
         : html`When a person asks again while an email still waits, <b>both are sent</b>, although the older link may no longer work.`,
     on: 'Cancel the older email',
-    off: 'Send both',
+    off: 'Send both emails',
   },
   allowLocalhost: {
     path: 'localhost',
     describe: (isOn) =>
       html`Links to localhost and 127.0.0.1 are <b>${isOn ? 'allowed' : 'refused'}</b>. Allow them only for an app in development.`,
-    on: 'Allow them',
-    off: 'Refuse them',
+    on: 'Allow links to localhost',
+    off: 'Refuse links to localhost',
   },
 }
 

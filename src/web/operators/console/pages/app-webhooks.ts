@@ -21,7 +21,7 @@ const addressForm = newForm('webhook', {
   webhookUrl: {
     label: 'Address',
     attributes: html`type="url" spellcheck="false" autocomplete="off" placeholder="https://app.acme.example/postern"`,
-    hint: 'Postern posts to it, over https. If it is empty, nothing is sent.',
+    hint: 'Postern POSTs to this URL over HTTPS. Leave it empty to send nothing.',
   },
 })
 
@@ -63,7 +63,7 @@ const renderSecret = ({ oldSecretUntil, secret }: Answer<'webhook.secret'>): Htm
 
 function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }: Listed, visit: Visit): Html {
   const state = hasSecret
-    ? html`<p>The app has a secret, which signs every message as Standard Webhooks says.${oldSecretUntil === null ? none : html` The old one signs as well until ${time(oldSecretUntil)}.`}</p>`
+    ? html`<p>Every message is signed with the app’s secret (Standard Webhooks).${oldSecretUntil === null ? none : html` The old one signs as well until ${time(oldSecretUntil)}.`}</p>`
     : html`<p>The app has no secret, so nothing is sent.</p>`
   if (!visit.may('admin')) return state
   return html`${state}<form method="post" action="/apps/${slug}/webhooks/secret">${onceField()}

@@ -103,7 +103,7 @@ async function renderSuppressions({ get }: Visit): Promise<Html> {
 /** Reports of mail servers and recipients about delivered emails. */
 async function renderReports({ get, now }: Visit): Promise<Html> {
   const reports = await get('report.show', {})
-  const { apps, bounceAddress, bounced, bounceListener, complained, reportsListener, lastAt } = reports
+  const { apps, bounceAddress, bounced, bounceListener, complained, reportsListener } = reports
   const toEmails = (state: string, text: string): Html =>
     html`<a href="/emails?state=${state}&within=10080">${text}</a>`
   const causes = Object.entries(bounced)
@@ -123,13 +123,12 @@ async function renderReports({ get, now }: Visit): Promise<Html> {
         ? 'none in this process (POSTERN_REPORTS_LISTEN)'
         : `${reportsListener}, for ${reports.providers.join(', ')}`,
     ],
-    ['Last heard', sources.length === 0 ? null : html`${sources}`],
+    ['Last reports', sources.length === 0 ? 'none yet' : html`${sources}`],
     [
       `Last ${reportedDays} days`,
       html`${toEmails('bounced', `${formatCount(sumCounts(bounced))} bounced`)} · ${toEmails('complained', counted(complained, 'complaint'))}`,
     ],
     ['Causes', causes.length === 0 ? null : causes.join(' · ')],
-    ['Last report', lastAt === null ? 'none in this time' : age(lastAt, now)],
   ])
 }
 

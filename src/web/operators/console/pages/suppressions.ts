@@ -46,7 +46,7 @@ const searchForm = newForm('search', {
 
 const addForm = newForm('suppress', {
   to: { label: 'Address', attributes: html`required type="email" autocomplete="off"` },
-  app: { label: 'Mail of' },
+  app: { label: 'App' },
   days: { label: 'For', choices: lives },
 })
 
@@ -94,7 +94,7 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
       : none,
   ])
   const provider = hasProvider ? ['Mail provider'] : []
-  const heads = ['Last change', 'Mail of', 'Reason', 'Ends', ...provider, 'Because of', '']
+  const heads = ['Last change', 'App', 'Reason', 'Ends', ...provider, 'Cause', '']
   const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
   const empty = next === null ? 'No recipient is suppressed.' : 'None here; there are older ones.'
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
@@ -145,7 +145,7 @@ function removeConfirmation(
     fields: { back },
     kind: 'main',
   })
-  return confirmation(`Send mail of ${nameApp(item, slugs)} to this recipient again?${why}`, form, back)
+  return confirmation(`Send mail from ${nameApp(item, slugs)} to this recipient again?${why}`, form, back)
 }
 
 /** Above the emails of a recipient: that no mail is sent to it now, and the way to change that. */
