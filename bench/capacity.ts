@@ -72,7 +72,7 @@ export async function run(scope: Scope): Promise<void> {
     'capacity',
     {
       [`Accepted and delivered within ${withinMs} ms at p99`]: ladder(rows),
-      [`Offered ${beyond} times as much`]: beyondTable(overload),
+      [`Offered ${beyond} times that rate`]: beyondTable(overload),
     },
     measured,
   )

@@ -46,7 +46,7 @@ export async function run(scope: Scope): Promise<void> {
       const p99 = [quiet, flooded].map(({ latencies }) => percentile(latencies, 0.99))
       const [quietMs = 0, floodedMs = 0] = p99
       rows.push([
-        `${subject.name}, 250 ${relay.name}`,
+        `${subject.name}, replies ${relay.name}`,
         quietMs.toFixed(1),
         floodedMs.toFixed(1),
         (floodedMs - quietMs).toFixed(1),
@@ -61,7 +61,7 @@ export async function run(scope: Scope): Promise<void> {
     columns: ['store and relay', 'quiet', 'flooded', 'difference', 'target', 'delivered', 'flood emails delivered'],
     rows,
   }
-  report('fairness', { "p99 of the other app's emails (the maximum where there are few), ms": table }, measured)
+  report('fairness', { "p99 of one app's emails while another floods the queue (maximum if few), ms": table }, measured)
 }
 
 /** Sends for the other app at its rate. `others` counts the emails of the flood sent meanwhile. */

@@ -8,7 +8,7 @@ import { findOperation, type OperationName, operationNames } from '../src/manage
 import { renderTable } from './table.ts'
 
 /** An access to one app meets that app, or another one; an access to the whole service meets any. */
-export const scopes = ['own app', "another's app", 'whole service'] as const
+export const scopes = ['own app', 'another app', 'whole service'] as const
 export type Scope = (typeof scopes)[number]
 
 /** `absent`: as if there were no such thing. `left out`: done, but only with what is its own. */
@@ -27,7 +27,7 @@ const byInput: Partial<
 /** In which cases an operation needs a fresh sign-in, if neither always nor never. */
 export const freshIf: Partial<Record<OperationName, string>> = {
   'app.change': 'if mail, links or data go elsewhere, or the app is enabled',
-  'key.change': 'if the key works longer',
+  'key.change': 'if it makes the key last longer',
   'person.change': 'unless it only disables',
 }
 
@@ -79,7 +79,7 @@ export function renderRolesTable(): string {
     row.names.push(name)
     rows.set(cells.join(), row)
   }
-  const heads = ['operations', 'least role', ...scopes, 'needs a fresh sign-in']
+  const heads = ['operations', 'minimum role', ...scopes, 'needs a fresh sign-in']
   const lines = [...rows.values()].map(({ cells, names }) => [names.map((name) => `\`${name}\``).join(', '), ...cells])
   return renderTable(heads, lines)
 }

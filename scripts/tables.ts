@@ -105,7 +105,7 @@ export const authHookRefusals: readonly string[] = ['notice_not_sent', 'unsuppor
 /** The advice to a caller, by the status of the answer. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'fix what `issues` lists; do not retry',
-  401: 'compare the key with those that `postern key list APP` shows',
+  401: 'look the key up with `postern key find`, which reads it from standard input',
   403: 'allow it with the command that the message names, or fix the link',
   429: 'wait `Retry-After` seconds',
   503: 'retry after `Retry-After` seconds, with the same `Idempotency-Key`',

@@ -67,7 +67,7 @@ const table = [
     .filter(({ mutants }) => mutants > 0)
     .map(({ file, mutants, killed, score }) => {
       const name = file.replace('src/domain/', '')
-      return `| \`${name}\` | ${mutants} | ${killed} | ${score.toFixed(1)} % |`
+      return `| \`${name}\` | ${mutants} | ${killed} | ${score.toFixed(1)}% |`
     }),
 ].join('\n')
 

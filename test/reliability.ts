@@ -24,12 +24,12 @@ const faults: readonly string[] = [
   'fsync is slow',
   'corrupt database',
   'a second writer holds the lock',
-  'a long reader, a growing WAL',
+  'a long-running reader, a growing WAL',
   'PostgreSQL down or stopped',
   'PostgreSQL holds locks, or its standby is missing',
   'failover',
   'the reply to COMMIT is lost',
-  'no connection left',
+  'no connections left',
   'clocks jump or differ',
   'queue at capacity',
   'a million queued',
@@ -69,7 +69,7 @@ const faults: readonly string[] = [
   'a database file is moved, deleted or replaced',
   'a key in the ring is wrong or missing',
   'log rotation signals, terminal hangup',
-  'few file descriptors',
+  'too few file descriptors',
 ]
 
 /** Rows that are measured rather than tested. */
@@ -149,16 +149,16 @@ const failed = suites.filter((suite) => suite.failed).map(({ name }) => `\`test:
 const text = `# Reliability
 
 These are the faults that are tested, with the results of the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
-${process.versions.node}). The invariant: every email that got a 202 is delivered, suppressed, still queued, or expired, failed or
+${process.versions.node}). The invariant: every email accepted (202) is delivered, suppressed, still queued, or expired, failed or
 cancelled with a recorded reason. It is sent at most once, plus once per ambiguous attempt, never at or after
-its expiry, and never for another app. A duplicate counted here had such an attempt, or its test failed.
+its expiry, and never for another app. Each duplicate counted here had such an attempt: its test fails otherwise.
 
 ${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.**`}
 
 ${tableOf(suites.flatMap(({ results }) => results))}
 
 Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
-\`tried\` is how many times the fault was caused; a test that does not count them counts as one.
+\`tried\` is how many times the fault was injected; a test that does not count injections counts as one.
 
 ## Mutation scores of the domain
 

@@ -160,7 +160,7 @@ for (const role of roles)
   for (const scope of scopes)
     test(`every command ends as the table of roles says: ${role}, ${scope}`, async () => {
       const [target, other] = [await newQuietTarget(), await newTarget(service)]
-      const apps = { 'own app': [target.app.id], "another's app": [other.app.id], 'whole service': null }
+      const apps = { 'own app': [target.app.id], 'another app': [other.app.id], 'whole service': null }
       for (const name of names) {
         const ran = await run(name, target, await newManagementToken(service, role, apps[scope]))
         const cell = `${name} for ${role}, ${scope}: ${ran.code} ${ran.err}`

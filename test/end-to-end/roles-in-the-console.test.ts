@@ -113,7 +113,7 @@ for (const role of roles)
       const [target, other] = [await newTarget(service), await newTarget(service)]
       const { webhookUrl: _, ...settings } = target.app.settings
       await store.updateApp(target.app.id, { settings }, operator)
-      const apps = { 'own app': [target.app.id], "another's app": [other.app.id], 'whole service': null }
+      const apps = { 'own app': [target.app.id], 'another app': [other.app.id], 'whole service': null }
       const people = await Promise.all(Array.from({ length: 4 }, () => signIn(service, role, apps[scope])))
       const { get, post } = newVisitor(service, people)
       for (const line of lines) {

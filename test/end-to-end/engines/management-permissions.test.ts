@@ -42,7 +42,7 @@ const isOk = (status: number) => status === 200 || status === 201
  * statements choose, and they differ by engine.
  */
 const leavesOut = (name: OperationName): boolean =>
-  verdictOf(name, { role: 'admin', scope: "another's app", isPerson: false }) === 'left out'
+  verdictOf(name, { role: 'admin', scope: 'another app', isPerson: false }) === 'left out'
 const judged = operationNames.filter((name) => engine === 'sqlite' || leavesOut(name))
 
 for (const name of judged) {
@@ -53,7 +53,7 @@ for (const name of judged) {
       const target = await newTarget(service)
       const apps: Record<typeof scope, AppId[] | null> = {
         'own app': [target.app.id],
-        "another's app": [elsewhere.app.id],
+        'another app': [elsewhere.app.id],
         'whole service': null,
       }
       const token = await newManagementToken(service, role, apps[scope])
