@@ -18,13 +18,13 @@ const create = command({
   examples: ['postern key create acme --name production'],
   run: ({ call }, [app], { expires: expiresAt, name }: { name?: string; expires?: string }) =>
     call('key.create', { params: { app }, body: given({ name, expiresAt }) }),
-  show: ({ id, key }, [app]) => `${key}
+  show: ({ apiUrl, id, key }, [app]) => `${key}
 
 id ${id}, app ${app}. The key is shown only this once.
 
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
-  POSTERN_BASE_URL=the address of the API, e.g. http://127.0.0.1:4020
+  POSTERN_BASE_URL=${apiUrl ?? 'the address of the API (set POSTERN_API_URL to see it here)'}
 and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`,
 })
 

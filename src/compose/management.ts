@@ -64,7 +64,7 @@ export function composeManagement(
   config: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
-  const { consoleUrl, authHooksUrl, isDev, queueMax, relays, ring, roles } = config
+  const { apiUrl, consoleUrl, authHooksUrl, isDev, queueMax, relays, ring, roles } = config
   const domains = newDomainFacts(config)
   return {
     store,
@@ -86,6 +86,7 @@ export function composeManagement(
     records: new RecordWatch({ store, ...domains }),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
+    apiUrl,
     authHooksUrl,
     authHooksListener: describeAuthHooksListener(config),
     sealAuthHookSecret: (hash, secret) => sealAuthHookSecret(ring, { hash }, secret),

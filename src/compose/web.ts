@@ -2,7 +2,6 @@
 
 import type { FastifyInstance } from 'fastify'
 import { listOpened, type Opened } from '../config/listeners.ts'
-import { isLoopback } from '../domain/client-network.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
@@ -71,8 +70,6 @@ function composeConsole(
     }),
     events,
     address: { url: consoleUrl, isLocal: consoleIsLocal },
-    // Behind a proxy, the process does not know its public address.
-    apiUrl: isDev || isLoopback(config.api.host) ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
     oidc,
     inbox: captured === null ? null : { captured, hints },
     isDev,

@@ -32,6 +32,18 @@ test('the public address may have a path, and has no slash at its end', () => {
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_URL: 'https://a.test' }, 'command'), [null, 'https://a.test'])
 })
 
+test('the public address of the API is the listener on loopback, unless it is given', () => {
+  const url = (change: Environment, mode: Mode = 'serve') => parseConfig({ ...complete, ...change }, mode).apiUrl
+  assert.equal(url({}), 'http://127.0.0.1:4020')
+  assert.equal(url({ POSTERN_API_LISTEN: '0.0.0.0:4020' }), null)
+  assert.equal(url({ POSTERN_API_LISTEN: '0.0.0.0:4020' }, 'dev'), 'http://127.0.0.1:4020')
+  assert.equal(
+    url({ POSTERN_API_LISTEN: '0.0.0.0:4020', POSTERN_API_URL: 'https://a.test/mail/' }),
+    'https://a.test/mail',
+  )
+  assert.throws(() => url({ POSTERN_API_URL: 'a.test' }), /POSTERN_API_URL must be a URL/)
+})
+
 for (const wrong of ['hooks.example.com', 'ftp://a.test', 'https://a.test/?x=y', 'https://a.test/#x', '/hooks'])
   test(`refused as the public address: ${wrong}`, () =>
     assert.throws(

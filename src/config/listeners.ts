@@ -8,6 +8,8 @@ import { defaultOf, type SettingName } from './settings.ts'
 
 export type ListenersConfig = {
   readonly api: ListenAddress
+  /** How apps reach the API, without a slash at the end; null if that is not known. */
+  readonly apiUrl: string | null
   readonly links: ListenAddress
   /** The base URL of hosted links, without a slash at the end; null if there are none. */
   readonly linksBaseUrl: string | null
@@ -31,8 +33,10 @@ export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>
 export function readListeners(reader: Reader): ListenersConfig {
   const links = readAddress(reader, 'POSTERN_LINKS_LISTEN')
   const address = readConsole(reader)
+  const api = readAddress(reader, 'POSTERN_API_LISTEN')
   return {
-    api: readAddress(reader, 'POSTERN_API_LISTEN'),
+    api,
+    apiUrl: readPublicUrl(reader, 'POSTERN_API_URL', reader.mode === 'dev' || isLoopback(api.host) ? api : null),
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
     ...readAuthHooks(reader),
@@ -46,14 +50,20 @@ function readAuthHooks(reader: Reader): Pick<ListenersConfig, 'authHooks' | 'aut
   const name = 'POSTERN_AUTH_HOOKS_LISTEN'
   const address = reader.text(name) || (isForDev(reader) ? defaultOf(name, 'dev') : '')
   const authHooks = address === '' ? null : readAddress(reader, name, address)
-  const given = reader.text('POSTERN_AUTH_HOOKS_URL').replace(/\/+$/, '')
+  return { authHooks, authHooksUrl: readPublicUrl(reader, 'POSTERN_AUTH_HOOKS_URL', authHooks) }
+}
+
+/**
+ * How others reach a listener; it may have a path.
+ * @param own the listener, if programs of this machine reach it by itself
+ */
+function readPublicUrl({ fault, text }: Reader, name: SettingName, own: ListenAddress | null): string | null {
+  const given = text(name).replace(/\/+$/, '')
+  if (given === '') return own && `http://127.0.0.1:${own.port}`
   const url = URL.parse(given)
-  if (given !== '' && (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given)))
-    reader.fault(
-      'POSTERN_AUTH_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com',
-    )
-  const own = authHooks === null ? null : `http://127.0.0.1:${authHooks.port}`
-  return { authHooks, authHooksUrl: given === '' ? own : given }
+  if (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given))
+    fault(`${name} must be a URL without query, user and password, such as https://postern.example.com`)
+  return given
 }
 
 /** Where this process listens for auth servers, as the management operations show it; null for nowhere. */

@@ -72,6 +72,10 @@ export const settings = {
   },
   POSTERN_SMTP_RATE: { absent: 'no limit', about: 'emails a second from each process to each relay' },
   POSTERN_API_LISTEN: { default: '127.0.0.1:4020', about: 'the API' },
+  POSTERN_API_URL: {
+    absent: 'the listener, if it is on loopback',
+    about: 'the URL at which apps reach the API, such as `https://mail.example.com`; shown beside a new key',
+  },
   POSTERN_LINKS_LISTEN: {
     default: '127.0.0.1:4021',
     about: 'the pages of [hosted links](hosted-links.md)',

@@ -70,6 +70,9 @@ export type Management = {
   /** Those whose calls can prove themselves there. */
   readonly reportProviders: readonly string[]
 
+  /** The public address of the API, without a slash at the end; null if it is not known. */
+  readonly apiUrl: string | null
+
   // Auth servers.
   /** The public address of the auth hooks listener, without a slash at the end; null if there is none. */
   readonly authHooksUrl: string | null

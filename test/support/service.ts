@@ -96,6 +96,7 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     linksBaseUrl: options.linksBaseUrl ?? null,
     authHooks: options.authHooks === true ? anyPort : null,
     authHooksUrl: null,
+    apiUrl: null,
     ops: anyPort,
     console: { ...anyPort, port: options.consolePort ?? 0 },
     consoleUrl: options.consoleUrl ?? 'http://postern.localhost',

@@ -38,11 +38,16 @@ export const createKey = operation({
   role: 'operator',
   summary: 'Creates a delivery key. Only this answer contains the key itself.',
   body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
-  answer: NewKeyResource,
+  answer: closed({
+    ...NewKeyResource.properties,
+    apiUrl: orNull(
+      Type.String({ description: 'Where the app sends its requests; null if it is not known (`POSTERN_API_URL`).' }),
+    ),
+  }),
   outlives: always,
   creates: true,
   errors: ['name_taken', 'too_many_keys'],
-  async run({ store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
+  async run({ apiUrl, store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
     const named = name === null ? null : parseName(name)
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
@@ -53,7 +58,7 @@ export const createKey = operation({
     if (record === null) return appNotFound(params.app)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
     if (record === 'too_many') return tooManyKeys()
-    return done({ ...presentKey(record), key }, { created: true })
+    return done({ ...presentKey(record), key, apiUrl }, { created: true })
   },
 })
 

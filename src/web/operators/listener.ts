@@ -33,8 +33,6 @@ export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> &
   Pick<ListenerDeps, 'isProxy'> & {
     readonly events: EventStream
     readonly address: ConsoleAddress
-    /** The address of the API, for examples. */
-    readonly apiUrl: string
     /** Null unless people sign in by an OpenID provider. */
     readonly oidc: OidcSettings | null
     /** The dev inbox; null for none. */
@@ -62,8 +60,9 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   return listener
 }
 
-function newPageDeps({ address, apiUrl, events, inbox, isDev, management }: ConsoleDeps): PageDeps {
+function newPageDeps({ address, events, inbox, isDev, management }: ConsoleDeps): PageDeps {
   const { consoleUrl, links, queueMax, store, version } = management
+  const apiUrl = management.apiUrl ?? 'https://YOUR-POSTERN'
   return {
     newRunner: (access) => newLocalRunner(management, access),
     now: () => store.now(),
