@@ -1,6 +1,7 @@
 /** `postern domain …`: the domain of an app's From address, the keys that sign its mail, and its DNS. */
 import { Option } from 'commander'
 import { type SigningAlgorithm, signingAlgorithms } from '../domain/delivery/signing-key.ts'
+import { formatZoneLine } from '../domain/dns/dkim-record.ts'
 import type { SigningKeyResource } from '../management/domains/signing-keys.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, command, option } from './command.ts'
@@ -97,13 +98,13 @@ type Line = Answer<'domain.check'>['lines'][number]
 
 /** Its record, for a form of a DNS provider and for a zone file, and what to do next. */
 function describeKey(key: SigningKeyResource, app: string): string {
-  const { name, quoted, type, value } = key.record
+  const { name, type, value } = key.record
   const fields = record([
     ['name', name],
     ['type', type],
     ['value', value],
   ])
-  return `${fields}\n\nIn a zone file:\n${name}. IN ${type} ( ${quoted} )\n\n${describeNext(key, app)}`
+  return `${fields}\n\nIn a zone file:\n${formatZoneLine(key.record)}\n\n${describeNext(key, app)}`
 }
 
 function describeNext({ selector, state }: SigningKeyResource, app: string): string {

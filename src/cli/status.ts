@@ -21,7 +21,7 @@ export const statusCommand = command({
   examples: ['postern status'],
   run: ({ call }) => call('status.show', {}),
   show(status) {
-    const { today, lastHour, apps, nodes, queue } = status
+    const { checks, today, lastHour, apps, nodes, queue } = status
     const counts = record([
       ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
       [
@@ -30,6 +30,7 @@ export const statusCommand = command({
       ],
       ['last hour', lastHour && describeHour(lastHour)],
       ['apps', apps],
+      ['last checks', checks && describeChecks(checks)],
     ])
     return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
   },
@@ -107,6 +108,11 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   auth_hook_refused: (app) => `postern auth-hook list ${app}`,
   webhook_failing: (app) => `postern app-webhook list ${app}`,
   setting_invalid: (app) => `postern app show ${app}`,
+}
+
+function describeChecks({ at, findings }: NonNullable<StatusResource['checks']>): string {
+  const failed = findings.filter(({ ok }) => !ok).map(({ check }) => check)
+  return `${formatTimeAndAge(at)}, ${failed.length === 0 ? 'all passed' : `failed: ${failed.join(', ')}`}`
 }
 
 function describeCondition({ kind, message, apps, urgent }: StatusResource['attention'][number]): string {

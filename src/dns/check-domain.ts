@@ -84,10 +84,11 @@ export async function checkKey(domain: string, key: CheckedKey, lookup: Lookup):
 
 async function checkSpf(domain: string, include: string | null, lookup: Lookup): Promise<DomainLine> {
   const judgement = await judgeSpf(domain, lookup)
-  const value = `v=spf1 ${include === null ? 'a mx' : `include:${include}`} ~all`
+  // Only the provider of an unknown relay knows the record that authorizes it.
+  const isSuggested = judgement.result === 'none' && judgement.record === null && include !== null
   return {
     ...{ check: 'spf', name: domain, found: shorten(judgement.record), ...toSpfVerdict(judgement, include) },
-    publish: judgement.result === 'none' && judgement.record === null ? { name: domain, value } : null,
+    publish: isSuggested ? { name: domain, value: `v=spf1 include:${include} ~all` } : null,
   }
 }
 

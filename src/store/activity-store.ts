@@ -40,6 +40,11 @@ export type RefusalQuery = {
   readonly limit: number
 }
 
+/** `service`, or `domain acme.test`. */
+export type CheckSubject = 'service' | `domain ${string}`
+
+export type KeptCheck = { readonly at: number; readonly result: unknown }
+
 export interface ActivityStore {
   /** Adds to the counts; at most `stepMax` rows. */
   addActivity(rows: readonly ActivityRow[]): Promise<void>
@@ -52,6 +57,10 @@ export interface ActivityStore {
   /** Newest first. */
   listRefusals(query: RefusalQuery): Promise<ListPage<RefusedRequest, string>>
   findRefusal(requestId: string): Promise<RefusedRequest | null>
+  /** Keeps the last check of a domain, or of the service. */
+  keepCheck(subject: CheckSubject, result: unknown): Promise<void>
+  /** Null if there was none in the last `keepDays`. */
+  findCheck(subject: CheckSubject): Promise<KeptCheck | null>
   /**
    * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen
    * for a day, and those that were last seen before this one started in their place, on the same machine with

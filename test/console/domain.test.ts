@@ -30,10 +30,23 @@ test('a key is added, not activated before its record is in DNS, and removed aft
   assert.deepEqual(await keys(), [])
 })
 
-test('a check shows a line for each record', async () => {
-  const checked = await (await change('/check')).text()
-  for (const name of ['SPF', 'DMARC', 'Alignment', 'MX']) assert.match(checked, new RegExp(`<b>${name}</b>`))
-  assert.match(checked, /DNS did not answer/)
+test('a check shows a line for each record, and stays with its time', async () => {
+  assert.doesNotMatch(await open(), /Checked /)
+  const checked = await change('/check')
+  assert.deepEqual([checked.status, checked.headers.get('location')], [303, `${path}#check`])
+  const shown = await open()
+  for (const name of ['SPF', 'DMARC', 'Alignment', 'MX']) assert.match(shown, new RegExp(`<b>${name}</b>`))
+  assert.match(shown, /DNS did not answer/)
+  assert.match(shown, /Checked <time[^>]+>just now</)
+  const reader = newVisitor(service, await signIn(service, 'reader', null))
+  assert.match(await (await reader.get(path)).text(), /<b>SPF<\/b>/)
+})
+
+test('the records to publish can be copied for a zone file', async () => {
+  await change('/keys', { algorithm: 'ed25519' })
+  const [key] = await keys()
+  assert.ok((await open()).includes(`${key?.selector}._domainkey.acme.test. IN TXT ( &quot;v=DKIM1; k=ed25519;`))
+  await change(`/keys/${key?.selector}/remove`)
 })
 
 test('people of one app see its keys and cannot change them; a reader cannot check', async () => {

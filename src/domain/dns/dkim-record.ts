@@ -15,6 +15,10 @@ export const formatDkimRecord = (algorithm: SigningAlgorithm, publicKey: string)
 export const quoteRecord = (text: string): string =>
   (text.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(' ')
 
+/** The line of a record in a zone file. @param quoted by `quoteRecord` */
+export const formatZoneLine = ({ name, type, quoted }: Readonly<Record<'name' | 'type' | 'quoted', string>>): string =>
+  `${name}. IN ${type} ( ${quoted} )`
+
 /** Whether receivers that ask for the record get this key. */
 export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): Verdict {
   if (answer.kind === 'unknown') return unknown(answer.reason)

@@ -208,7 +208,12 @@ export function toSpfVerdict(judgement: SpfJudgement, include: string | null): V
   const ignored = findIgnored(texts)
   switch (result) {
     case 'none':
-      if (record === null) return fail('There is no SPF record: publish one that names your relay.')
+      if (record === null)
+        return fail(
+          include === null
+            ? 'There is no SPF record: publish the one that your provider documents; for a server of your own, "v=spf1 ip4:" and its address, then " ~all".'
+            : 'There is no SPF record.',
+        )
       return fail(
         `Receivers do not recognize the SPF record: it must begin with "v=spf1" and a space${withoutMarks(record)}.`,
       )

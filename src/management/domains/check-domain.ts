@@ -1,26 +1,13 @@
 /** Asks DNS about the domains of an app: whether its mail arrives, and whether its operator owns one. */
-import { type Static, Type } from 'typebox'
-import { type DomainLine, domainChecks } from '../../dns/check-domain.ts'
+import { Type } from 'typebox'
 import { hasDomain, parseSenderDomain, proofRecord, senderDomainsMax } from '../../domain/app/sender-domains.ts'
-import { results } from '../../domain/dns/lookup.ts'
 import { changeLatest } from '../apps/change-app.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
-import { closed, orNull } from '../operation/schema.ts'
+import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
+import { LineResource, presentLine } from './domain-resources.ts'
 import { checkAppDomain, fromDomain } from './domain-subject.ts'
-import { presentRecord, RecordResource } from './signing-keys.ts'
-
-const LineResource = closed({
-  check: Type.Enum([...domainChecks]),
-  name: Type.String({ description: 'The name that DNS was asked for.' }),
-  result: Type.Enum([...results], {
-    description: 'unknown: DNS did not answer. warn: mail arrives, but less surely.',
-  }),
-  message: Type.String(),
-  found: orNull(Type.String({ description: 'The text that is in DNS, at most 500 characters of it.' })),
-  publish: orNull(RecordResource),
-})
 
 export const checkDomainOfApp = operation({
   method: 'POST',
@@ -37,18 +24,14 @@ export const checkDomainOfApp = operation({
   async run(context, _input, app) {
     const { access, store } = context
     const domain = fromDomain(app)
-    const lines = await checkAppDomain(app, context)
+    const lines = (await checkAppDomain(app, context)).map(presentLine)
+    await store.keepCheck(`domain ${domain}`, lines)
     await store.recordAction(
       { action: 'domain.check', app: app.id, target: domain, before: null, after: null },
       access.actor,
     )
-    return done({ domain, ok: lines.every(({ result }) => result !== 'fail'), lines: lines.map(presentLine) })
+    return done({ domain, ok: lines.every(({ result }) => result !== 'fail'), lines })
   },
-})
-
-const presentLine = ({ publish, ...line }: DomainLine): Static<typeof LineResource> => ({
-  ...line,
-  publish: publish === null ? null : presentRecord(publish),
 })
 
 export const proveDomain = operation({

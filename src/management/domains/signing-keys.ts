@@ -11,22 +11,14 @@ import {
   signingKeyStates,
   signingKeysMax,
 } from '../../domain/delivery/signing-key.ts'
-import { dkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
+import { dkimName, formatDkimRecord } from '../../domain/dns/dkim-record.ts'
 import { isInScope } from '../operation/access.ts'
 import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
-import { closed, time } from '../operation/schema.ts'
-import { present } from '../resources.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
+import { iso, present } from '../resources.ts'
+import { type Line, LineResource, presentRecord, RecordResource } from './domain-resources.ts'
 import { fromDomain } from './domain-subject.ts'
-
-export const RecordResource = closed({
-  name: Type.String({ examples: ['p202701311405r._domainkey.acme.example'] }),
-  type: Type.Literal('TXT'),
-  value: Type.String(),
-  quoted: Type.String({
-    description: 'The value as a zone file has it, in strings of at most 255 characters.',
-  }),
-})
 
 export const SigningKeyResource = closed({
   selector: Type.String(),
@@ -46,14 +38,6 @@ const presentSigningKey = (key: SigningKey): SigningKeyResource => {
   return present(SigningKeyResource, { ...key, record: presentRecord(record) })
 }
 
-type DnsRecord = Pick<Static<typeof RecordResource>, 'name' | 'value'>
-
-export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> => ({
-  ...record,
-  type: 'TXT',
-  quoted: quoteRecord(record.value),
-})
-
 const signingKeyNotFound = (selector: string, domain: string) =>
   fail('not_found', `There is no signing key "${selector}" of ${domain}.`)
 
@@ -68,12 +52,22 @@ export const showDomain = operation({
       description: 'The slugs of the apps that send from this domain, of those that you see: they share its keys.',
     }),
     keys: Type.Array(SigningKeyResource),
+    lastCheck: orNull(closed({ at: time(), lines: Type.Array(LineResource) })),
   }),
   async run({ access, store }, _input, app) {
     const domain = fromDomain(app)
-    const [keys, apps] = await Promise.all([store.listSigningKeys(domain), store.listApps()])
+    const [keys, apps, kept] = await Promise.all([
+      store.listSigningKeys(domain),
+      store.listApps(),
+      store.findCheck(`domain ${domain}`),
+    ])
     const sharing = apps.filter((other) => isInScope(access, other.id) && fromDomain(other) === domain)
-    return done({ domain, apps: sharing.map(({ slug }) => slug), keys: keys.map(presentSigningKey) })
+    return done({
+      domain,
+      apps: sharing.map(({ slug }) => slug),
+      keys: keys.map(presentSigningKey),
+      lastCheck: kept && { at: iso(kept.at), lines: kept.result as Line[] },
+    })
   },
 })
 

@@ -38,9 +38,8 @@ export const runChecks = operation({
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
       access.actor,
     )
-    return done({
-      ok: findings.every(({ ok }) => ok),
-      findings: findings.map(({ check, ok, detail }) => ({ check, ok, detail })),
-    })
+    const shown = findings.map(({ check, ok, detail }) => ({ check, ok, detail }))
+    await store.keepCheck('service', shown)
+    return done({ ok: shown.every(({ ok }) => ok), findings: shown })
   },
 })

@@ -1,16 +1,17 @@
 /** Shows what needs attention now, and how the service runs. */
 
 import { type Static, Type } from 'typebox'
-import { appMinutesKept } from '../../domain/bounds.ts'
+import { appMinutesKept, keepDays } from '../../domain/bounds.ts'
 import { sumCounts } from '../../domain/counts.ts'
 import { dayMs } from '../../domain/duration.ts'
+import type { Finding } from '../../store/store.ts'
 import { ActivityCounts } from '../activity.ts'
 import { findAuthHookFaults } from '../auth-hooks/find-auth-hook-faults.ts'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
-import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
+import { FindingResource, iso, NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
 import { findWebhookFaults } from '../webhooks/judge-webhooks.ts'
 import { findAttention } from './attention.ts'
 import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
@@ -43,6 +44,14 @@ const StatusResource = closed({
     description: 'The processes of the service; empty for a token that is limited to some apps.',
   }),
   queue: QueueResource,
+  checks: orNull(
+    closed({
+      at: time(
+        `When the checks ran last. They are kept for ${keepDays} days, and not shown to a token that is limited to some apps.`,
+      ),
+      findings: Type.Array(FindingResource),
+    }),
+  ),
 })
 export type StatusResource = Static<typeof StatusResource>
 
@@ -60,7 +69,7 @@ export const showStatus = operation({
     const now = store.now()
     const scope = access.apps && [...access.apps]
     const seesAll = scope === null
-    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, authHookKeys, webhooks] =
+    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, authHookKeys, webhooks, kept] =
       await Promise.all([
         store.listApps(),
         store.listNodes(),
@@ -72,6 +81,7 @@ export const showStatus = operation({
         context.findings.get(),
         store.listAuthHookKeys(),
         store.listReceivers(),
+        store.findCheck('service'),
       ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
@@ -95,6 +105,7 @@ export const showStatus = operation({
       apps: apps.length,
       nodes: seesAll ? nodes : [],
       queue,
+      checks: seesAll && kept !== null ? { at: iso(kept.at), findings: kept.result as Finding[] } : null,
     })
   },
 })

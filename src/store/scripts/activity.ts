@@ -7,7 +7,7 @@ import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { type NodeRecord, nodeSilentMs } from '../../domain/operator/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
-import type { ActivityQuery, AppActivityRow, RefusalQuery } from '../activity-store.ts'
+import type { ActivityQuery, AppActivityRow, CheckSubject, KeptCheck, RefusalQuery } from '../activity-store.ts'
 import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { cutPage, oneMore, present, readStep, type Scan } from './list-pages.ts'
@@ -144,6 +144,22 @@ const toRefusal = (row: Row): RefusedRequest => ({
   recipient: row.recipient as string | null,
 })
 
+function* keepCheck({ nowMs, prefix }: ScriptContext, subject: CheckSubject, result: unknown): Script<void> {
+  yield {
+    text: `insert into ${prefix}last_check (subject, at, result) values ($1, $2, $3)
+      on conflict (subject) do update set at = excluded.at, result = excluded.result`,
+    values: [subject, nowMs, JSON.stringify(result)],
+  }
+}
+
+function* findCheck({ prefix }: ScriptContext, subject: CheckSubject): Script<KeptCheck | null> {
+  const text = `select at, cast(result as text) as result from ${prefix}last_check where subject = $1`
+  return yield* readOne({ text, values: [subject] }, (row) => ({
+    at: row.at as number,
+    result: JSON.parse(row.result as string) as unknown,
+  }))
+}
+
 function* noteNode(
   { nowMs, prefix }: ScriptContext,
   { id, faults, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
@@ -193,5 +209,5 @@ const toNodeRecord = (row: Row): NodeRecord => ({
 })
 
 export const activityChanges = { addRefusals }
-export const activityNotes = { addActivity, noteNode, removeNode }
-export const activityReads = { readActivity, readAppActivity, listRefusals, findRefusal, listNodes }
+export const activityNotes = { addActivity, keepCheck, noteNode, removeNode }
+export const activityReads = { readActivity, readAppActivity, listRefusals, findRefusal, findCheck, listNodes }

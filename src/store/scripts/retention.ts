@@ -71,6 +71,7 @@ export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
     },
     { table: 'usage_day', key: usageKey, order: 'day', floor: firstDay },
     { table: 'refusal', key: 'request_id', floor: idFloor('req', keptSince) },
+    { table: 'last_check', key: 'subject', order: 'at', floor: keptSince },
     { table: 'audit', key: 'audit_id', floor: idFloor('au', nowMs - auditDays * dayMs) },
     { table: 'session', key: 'session_id', order: 'expires_at', floor: nowMs },
     { table: 'sign_in_code', key: 'code_hash', order: 'expires_at', floor: nowMs },

@@ -12,6 +12,7 @@ export const copiedTables = [
   'audit',
   'activity',
   'refusal',
+  'last_check',
   'idempotency',
   'usage_day',
   'queue',

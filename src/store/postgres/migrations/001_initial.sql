@@ -154,6 +154,14 @@ create table refusal (
 );
 create index refusal_app on refusal (app_id, request_id);
 
+-- The last check of each domain, and of the service.
+create table last_check (
+  subject text collate "C" primary key,    -- a domain, or `service`
+  at bigint not null,
+  result json not null
+);
+create index last_check_at on last_check (at);
+
 -- One row for each process, which it writes every ten seconds.
 create table node (
   node_id text collate "C" primary key,

@@ -16,6 +16,7 @@ const selects: Record<CopiedTable, string> = {
   audit: 'select * from audit',
   activity: 'select * from activity',
   refusal: 'select * from refusal',
+  last_check: 'select * from last_check',
   idempotency: `select coalesce(queue.app_id, history.app_id) as app_id, idempotency.*
     from idempotency left join queue using (email_id) left join history using (email_id)
     where coalesce(queue.app_id, history.app_id) is not null`,

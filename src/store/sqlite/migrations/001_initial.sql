@@ -147,6 +147,14 @@ create table refusal (
 ) strict, without rowid;
 create index refusal_app on refusal (app_id, request_id);
 
+-- The last check of each domain, and of the service.
+create table last_check (
+  subject text primary key,                -- a domain, or `service`
+  at integer not null,
+  result text not null                     -- JSON
+) strict, without rowid;
+create index last_check_at on last_check (at);
+
 -- One row for each process, which it writes every ten seconds.
 create table node (
   node_id text primary key,

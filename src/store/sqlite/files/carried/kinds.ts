@@ -20,6 +20,7 @@ export const tablesAsInBackup: readonly { readonly table: string; readonly name:
   { table: 'probe', name: null },
   { table: 'activity', name: 'charts' },
   { table: 'refusal', name: 'refused requests' },
+  { table: 'last_check', name: null },
   // The retry of a request whose email is lost must be accepted.
   { table: 'idempotency', name: 'idempotency keys' },
   // They refill within the hour.

@@ -1,5 +1,6 @@
 /** The domain of an app's From address: its signing keys with their records, and the check of its DNS. */
 import { proofRecord } from '../../../../domain/app/sender-domains.ts'
+import { formatZoneLine } from '../../../../domain/dns/dkim-record.ts'
 import type { AppId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -7,22 +8,19 @@ import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, problem, readTexts } from '../form.ts'
 import type { Notice } from '../notices.ts'
-import { age, button, confirmation, copied, linkButton, mark, section, table } from '../parts.ts'
+import { age, button, confirmation, copied, copyButton, linkButton, mark, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 
 type Shown = Answer<'domain.show'>
 type Key = Shown['keys'][number]
-type Checked = Answer<'domain.check'>
+type LastCheck = NonNullable<Shown['lastCheck']>
 
-type DomainPageState = {
-  readonly error?: OperationError
-  readonly checked?: Checked
-}
+type DomainPageState = { readonly error?: OperationError }
 
 export const showDomain = async (visit: Visit): Promise<PageAnswer> => domainPage(visit, await findApp(visit), {})
 
-async function domainPage(visit: Visit, app: AppResource, { checked, error }: DomainPageState): Promise<PageAnswer> {
+async function domainPage(visit: Visit, app: AppResource, { error }: DomainPageState): Promise<PageAnswer> {
   const shown = await visit.get('domain.show', { params: { app: app.slug } })
   const check = visit.may('operator')
     ? button(`/apps/${app.slug}/domain/check#check`, 'Check now', { kind: 'main' })
@@ -31,7 +29,7 @@ async function domainPage(visit: Visit, app: AppResource, { checked, error }: Do
 ${problem(error ?? null)}${confirmRemoval(app, shown, visit)}
 ${section(
   `DNS of ${shown.domain}`,
-  html`<div id="check"><p class="soft">Receiving servers check DNS to see whether mail from this domain is genuine.</p>${checked === undefined ? check : renderLines(checked, check)}</div>`,
+  html`<div id="check"><p class="soft">Receiving servers check DNS to see whether mail from this domain is genuine.</p>${shown.lastCheck === null ? check : renderLines(shown.lastCheck, check, visit)}${renderZone(shown)}</div>`,
 )}
 ${section('Sender domains', renderDomains(app, visit, error ?? null))}
 ${section('Signing keys (DKIM)', html`${renderKeys(app, shown, visit)}${renderAdd(app, visit)}`)}`
@@ -64,19 +62,30 @@ ${shown.field('domain')}
 <button>Check the record</button></form>`
 }
 
-const checkNames: Readonly<Record<Checked['lines'][number]['check'], string>> = {
+const checkNames: Readonly<Record<LastCheck['lines'][number]['check'], string>> = {
   ...{ dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC', alignment: 'Alignment', mx: 'MX' },
   bounce_domain: 'Bounce domain',
 }
 const tones = { ok: 'quiet', warn: 'wait', fail: 'bad', unknown: 'off' } as const
+const resultNames = { ok: 'ok', warn: 'warning', fail: 'failed', unknown: 'unknown' } as const
 
-function renderLines({ lines }: Checked, check: Html): Html {
+function renderLines({ at, lines }: LastCheck, check: Html, { now }: Visit): Html {
   const rows = lines.map(({ check: name, found, message, name: asked, publish, result }) => [
     html`<b>${checkNames[name]}</b><br><span class="soft">${asked}</span>`,
-    mark(tones[result], result),
+    mark(tones[result], resultNames[result]),
     html`${message}${found === null || result === 'ok' ? none : html`<br><span class="reply">${found}</span>`}${publish === null ? none : renderRecord(publish)}`,
   ])
-  return html`${table('DNS', ['Record', 'Result', 'Finding'], rows)}${check}`
+  return html`<p>Checked ${age(at, now)}.</p>${table('DNS', ['Record', 'Result', 'Finding'], rows)}${check}`
+}
+
+/** The records that are still to be published, for a zone file. */
+function renderZone({ keys, lastCheck }: Shown): Html {
+  const ofKeys = keys.filter(({ state }) => state !== 'retired').map(({ record }) => record)
+  const suggested = lastCheck?.lines.flatMap(({ publish }) => publish ?? []) ?? []
+  const records = new Map([...ofKeys, ...suggested].map((record) => [`${record.name} ${record.value}`, record]))
+  if (records.size === 0) return none
+  const zone = [...records.values()].map(formatZoneLine).join('\n')
+  return html`<details><summary>All records, for a zone file</summary><pre>${zone}</pre>${copyButton(zone, 'Copy the records')}</details>`
 }
 
 const shownMax = 48
@@ -135,7 +144,7 @@ function confirmRemoval({ slug }: AppResource, { domain, keys }: Shown, visit: V
 export async function checkDomain(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const checked = await visit.call('domain.check', { params: { app: app.slug } })
-  return domainPage(visit, app, checked.ok ? { checked: checked.value } : { error: checked.error })
+  return checked.ok ? { redirect: `/apps/${app.slug}/domain#check` } : domainPage(visit, app, { error: checked.error })
 }
 
 export async function proveDomain(visit: Visit): Promise<PageAnswer> {

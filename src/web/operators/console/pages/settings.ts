@@ -6,7 +6,7 @@ import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { button, facts, mark, section, table, tabs, time } from '../parts.ts'
+import { age, button, contentBegin, facts, mark, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
@@ -24,14 +24,13 @@ export const settingsPage = (
   error: OperationError | null = null,
 ): PageAnswer => {
   const shown = pages.filter(([name]) => name === 'Checks' || (visit.may('admin') && visit.seesAll))
-  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${body}`
+  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${contentBegin}${body}`
   const status = error === null ? {} : { status: toHttpStatus(error) }
   return { title: tab, body: whole, nav: 'settings', ...status }
 }
 
-export const showChecks = (visit: Visit): Promise<PageAnswer> => checksPage(visit, null)
-
-async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Promise<PageAnswer> {
+export async function showChecks(visit: Visit): Promise<PageAnswer> {
+  const { checks } = await visit.get('status.show', {})
   const { consoleUrl, linksUrl, queueMax, version } = visit.shell
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
@@ -51,21 +50,22 @@ ${button('/settings/checks', checks === null ? 'Run the checks' : 'Run them agai
   return settingsPage(
     visit,
     'Checks',
-    html`${checks === null ? none : renderFindings(checks, new Date(visit.now).toISOString())}${section('Checks', run)}${section('About', about)}`,
+    html`${checks === null ? none : renderFindings(checks, visit.now)}${section('Checks', run)}${section('About', about)}`,
   )
 }
 
-function renderFindings({ ok, findings }: Answer<'checks.run'>, at: string): Html {
+function renderFindings({ at, findings }: NonNullable<Answer<'status.show'>['checks']>, now: number): Html {
   const failedFirst = findings.toSorted((a, b) => Number(a.ok) - Number(b.ok))
   const rows = failedFirst.map((finding) => [
     html`<b>${finding.check}</b>`,
     finding.ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
     finding.detail,
   ])
-  const title = ok ? 'All checks passed' : 'Some checks failed'
-  return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: html`${time(at)}` })
+  const title = findings.every(({ ok }) => ok) ? 'All checks passed' : 'Some checks failed'
+  return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: age(at, now) })
 }
 
 export async function runChecks(visit: Visit): Promise<PageAnswer> {
-  return checksPage(visit, await visit.get('checks.run', {}))
+  await visit.get('checks.run', {})
+  return { redirect: '/settings' }
 }
