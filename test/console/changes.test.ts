@@ -392,7 +392,7 @@ test('a setting that is invalid while it is typed leaves the preview as it was s
   assert.match(await frame('logoUrl=https%3A%2F%2Fcdn.example%2Flogo.png'), /cdn\.example/)
 })
 
-test('an address that is at its limit says so above its emails', async () => {
+test('the refused requests for an address are beside its emails', async () => {
   const limits = { ...testSettings.limits, recipientPerHour: 2 }
   const sender = await newSender(service, 'flooded', { ...testSettings, limits })
   const headers = { authorization: `Bearer ${sender.key}` }
@@ -400,10 +400,15 @@ test('an address that is at its limit says so above its emails', async () => {
     const found = await third.post('/find', { q: 'eve@example.com' })
     return (await third.get(found.headers.get('location') ?? '')).text()
   }
-  await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
-  assert.doesNotMatch(await page(), /its limit is/)
-  await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
-  assert.match(await page(), /flooded sent 2 emails to this address in the last hour; its limit is 2 an hour/)
+  const post = () => service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
+  await post()
+  await post()
+  assert.doesNotMatch(await page(), /Refused requests for this address/)
+  await post()
+  await eventually(async () => (await refusalsOf(store, sender.app.id)).length > 0)
+  const shown = await page()
+  assert.match(shown, /Refused requests for this address/)
+  assert.match(shown, /Too many emails to one recipient/)
 })
 
 test('an address with a link in it offers nothing to allow, unless the app has sent such a link', async () => {
@@ -419,6 +424,21 @@ test('an address with a link in it offers nothing to allow, unless the app has s
   assert.match(await page('https://staging.lured.example'), /Allow https:/)
   const typed = await third.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
   assert.match(await typed.text(), /Allow https:/)
+})
+
+test('an address offers to undo only what the newest change removed', async () => {
+  const page = async (entry: string) =>
+    (await third.get(`/apps/undone/links?${new URLSearchParams({ kind: 'allowedUrls', removed: entry })}`)).text()
+  const sender = await newSender(service, 'undone', {
+    ...testSettings,
+    allowedUrls: ['https://a.test', 'https://b.test'],
+  })
+  await third.post('/apps/undone/links/remove', { kind: 'allowedUrls', entry: 'https://a.test' })
+  assert.match(await page('https://a.test'), /was removed: matching links are refused/)
+  for (const entry of ['https://b.test', 'https://evil.test']) assert.doesNotMatch(await page(entry), /Undo/, entry)
+  await third.post('/apps/undone/links/localhost', { allow: 'yes' })
+  assert.doesNotMatch(await page('https://a.test'), /Undo/)
+  assert.deepEqual((await store.findApp(sender.app.id))?.settings.allowedUrls, ['https://b.test'])
 })
 
 test('a link that was tested keeps the names of its parameters, and none of their values', async () => {

@@ -49,7 +49,7 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
       block: url,
     },
     {
-      text: 'Give it this secret. If the dashboard makes one instead, copy that one into Postern.',
+      text: 'Give it this secret. If the dashboard makes one instead, give that one to Postern.',
       block: secret ?? 'v1,whsec_…',
     },
     {
@@ -61,7 +61,7 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
       block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
     },
     {
-      text: 'In Postern, set verifyUrl to the address below, turn hosted links on for this app, and allow that address. Or set pages of your app that call verifyOtp with the parameter token as token_hash.',
+      text: 'In Postern, allow the address below, set it as the verify URL (verifyUrl), and turn hosted links on for this app. Or set a page of the app (pages.default) that calls verifyOtp with the parameter token as token_hash.',
       block: 'https://REF.supabase.co/auth/v1/verify',
     },
     {

@@ -1,5 +1,6 @@
 /** The frame of every page: head, navigation, search, footer. */
 import { type Html, html, none } from '../../../templates/html.ts'
+import { contentBegin } from './parts.ts'
 import { assets } from './respond.ts'
 
 /** The parts of the navigation, in their order; the last value is the key that leads there after `g`. */
@@ -60,7 +61,8 @@ ${newAccountMenu(parts)}
 </header>`
   const shown = notice === null ? none : html`<p class="notice" role="status">${notice}</p>`
   const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${newFooter(shell, parts)}`
-  return newDocument({ title, content, now, ...(live !== undefined && { live }) })
+  const begin = body.text.includes(contentBegin.text) ? 'content' : 'main'
+  return newDocument({ title, content, begin, now, ...(live !== undefined && { live }) })
 }
 
 /** A menu that opens without a script. */
@@ -83,11 +85,14 @@ const newFooter = ({ version }: Shell, { live, person }: PageParts): Html => {
 const newDocument = ({
   title,
   content,
+  begin = 'main',
   live,
   now,
 }: {
   readonly title: string
   readonly content: Html
+  /** The id of the element where the content begins. */
+  readonly begin?: string
   readonly live?: string
   readonly now?: number
 }): Html => html`<!doctype html>
@@ -103,7 +108,7 @@ const newDocument = ({
 <script src="${assets.script.path}" type="module"></script>
 </head>
 <body${live === undefined ? none : html` data-live="${live}"`}${now === undefined ? none : html` data-now="${now}"`}>
-<a class="skip" href="#main">Skip to content</a>
+<a class="skip" href="#${begin}">Skip to content</a>
 ${content}
 </body>
 </html>

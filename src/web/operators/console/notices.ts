@@ -11,7 +11,6 @@ const notices = {
   app_deleted: 'The app was deleted. Its remaining mail is being cancelled.',
   saved: 'Saved. It takes effect with the next request.',
   link_known: 'This entry was already allowed. Nothing was changed.',
-  link_removed: 'Removed. Matching links are refused from now on.',
   key_revoked: 'The key was revoked. It is refused from now on.',
   email_retried: 'The email is due now. It is sent as soon as a relay answers.',
   email_cancelled: 'The email was cancelled, and its content deleted.',

@@ -152,8 +152,9 @@ export const button = (
 export const hiddenFields = (fields: Readonly<Record<string, string>>): Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-export const linkButton = (address: string, label: string): Html =>
-  html`<a class="button" href="${address}">${label}</a>`
+/** @param about what it concerns, for those who do not see its row */
+export const linkButton = (address: string, label: string, about = ''): Html =>
+  html`<a class="button" href="${address}">${label}${about === '' ? none : html`<span class="hidden"> ${about}</span>`}</a>`
 
 /** Asks before something that cannot be undone. It is a part of the page, so it needs no script. */
 export const confirmation = (
@@ -169,19 +170,19 @@ export const meter = (value: number, most: number, label: string): Html => {
   return html`<meter min="0" max="${max}" low="${0.8 * max}" high="${0.95 * max}" optimum="0" value="${Math.min(value, max)}" aria-label="${label}"></meter>`
 }
 
-/** A secret that was made just now and is shown once, with what else belongs to it. */
+/** A secret that was made just now and is shown once, with what else belongs to it. It takes the focus. */
 export const newSecret = (title: string, text: Cell, secret: string, more: Html = none): Html =>
-  html`<section class="card new-secret" role="status" aria-label="${title}"><h2>${title}</h2>
+  html`<section class="card new-secret" role="status" aria-label="${title}" tabindex="-1" autofocus><h2>${title}</h2>
 <p>${text}</p>
 <div class="secret">${copied(secret)}</div>${more}</section>`
 
-/** A button that copies, where scripts run. */
-export const copyButton = (text: string, label: string): Html =>
-  html`<button type="button" class="small" data-copy="${text}" hidden>${label}</button>`
+/** A button that copies, where scripts run. @param about what it copies, for those who do not see it */
+export const copyButton = (text: string, label: string, about = ''): Html =>
+  html`<button type="button" class="small" data-copy="${text}"${about === '' ? none : html` aria-label="${label} ${about}"`} hidden>${label}</button>`
 
 /** A value to copy. */
 export const copied = (text: string, shown = text): Html =>
-  html`<span class="copy"><code title="${text}">${shown}</code>${copyButton(text, 'Copy')}</span>`
+  html`<span class="copy"><code title="${text}">${shown}</code>${copyButton(text, 'Copy', shown)}</span>`
 
 const idEnd = 8
 
@@ -191,6 +192,9 @@ export const shorten = (id: string): string =>
 
 /** The same, and the whole id can be copied. */
 export const shortId = (id: string): Html => copied(id, shorten(id))
+
+/** Where the content of a page begins, after its tabs: the link "Skip to content" goes there. */
+export const contentBegin = html`<div id="content" tabindex="-1"></div>`
 
 export const tabs = (
   label: string,

@@ -320,6 +320,8 @@ function onPress(place, run) {
     }
     button.disabled = false
   })
+  // Until now, a press would have done nothing.
+  if (button !== null) button.disabled = false
 }
 
 const passkey = byId('passkey')

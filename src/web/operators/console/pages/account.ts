@@ -28,7 +28,7 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
   ])
   const add = html`<form class="filters" id="new-passkey">
 ${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
-<button type="button" class="main">Add a passkey</button>
+<button type="button" class="main" disabled>Add a passkey</button>
 <p class="fault" role="alert"></p>
 </form>
 <noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys only to scripts.</p>

@@ -1,5 +1,6 @@
 /** Auth servers that post their mail to an app: a list, and a page for each, from its secret to a check. */
 
+import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import type { AuthHook, Step, SystemSettings } from '../../../../domain/auth-hooks/auth-hook.ts'
 import type { AuthHookName } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
 import { systemSettings } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
@@ -49,10 +50,10 @@ const secretForm = newForm('secret', {
 
 const settingsForm = newForm('hook', {
   verifyUrl: {
-    label: 'Address of its own links',
+    label: 'Verify URL',
     faults: ['authHooks'],
     attributes: html`type="url" spellcheck="false" placeholder="https://REF.supabase.co/auth/v1/verify"`,
-    hint: 'It must be an allowed link. Without it, links lead to the page below.',
+    hint: 'The address of the auth server’s own links. It must be on the allow-list. Empty: links open the page below.',
   },
   page: {
     label: 'Page of the app',
@@ -107,7 +108,7 @@ ${section(
   '1. Secret',
   html`${renderSecrets(hook?.secrets ?? [], visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
 )}
-${made === undefined ? section(`2. At ${system.title}`, renderSteps(hook?.steps ?? [])) : none}
+${section(`2. At ${system.title}`, renderSteps(made?.steps ?? hook?.steps ?? []))}
 ${section('3. Here', settings.form)}
 ${section('4. Check', renderCheck(checked))}`
   return {
@@ -118,11 +119,10 @@ ${section('4. Check', renderCheck(checked))}`
   }
 }
 
-function renderMade(system: AuthHook, { oldExpiresAt, secret, steps }: Answer<'auth_hook.connect'>): Html {
+function renderMade({ title }: AuthHook, { oldExpiresAt, secret }: Answer<'auth_hook.connect'>): Html {
   const ends = oldExpiresAt === null ? none : html` The one before works until ${time(oldExpiresAt)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
-  return html`${newSecret(`Copy the secret for ${system.title} now`, text, secret)}
-${section(`2. At ${system.title}`, renderSteps(steps))}`
+  return newSecret(`Copy the secret for ${title} now`, text, secret)
 }
 
 function renderSecrets(secrets: readonly Secret[], { now }: Visit): Html {
@@ -139,19 +139,25 @@ function renderSecrets(secrets: readonly Secret[], { now }: Visit): Html {
 
 type Field = ReturnType<typeof secretForm.show>['field']
 
-/** A system that makes its own secrets has a field; for the others, Postern makes one. */
+/** Postern makes the secret, or keeps one that the auth server made; some make their own always. */
 function renderMake({ slug }: AppResource, { auth, name, title }: AuthHook, field: Field): Html {
   const isGiven = auth.kind === 'signed' && auth.makeSecret === null
   const hint = `${title} makes it and shows it once.`
-  return html`<form method="post" action="/apps/${slug}/connect/${name}" class="filters">${onceField()}
-${isGiven ? field('secret', { hint }) : none}
-<button class="main">${isGiven ? 'Keep the secret' : 'Make a secret'}</button></form>`
+  const form = (given: Html, label: string, kind: string) =>
+    html`<form method="post" action="/apps/${slug}/connect/${name}" class="filters">${onceField()}
+${given}<button class="${kind}">${label}</button></form>`
+  const give = form(field('secret', { hint }), 'Keep the secret', isGiven ? 'main' : '')
+  if (isGiven) return give
+  const make = form(none, 'Make a secret', 'main')
+  return auth.kind === 'signed'
+    ? html`${make}<details><summary>Use a secret that ${title} made</summary>${give}</details>`
+    : make
 }
 
 const renderSteps = (steps: readonly Step[]): Html =>
   html`<ol class="steps">${steps.map(
     ({ text, block }) =>
-      html`<li><p>${text}</p>${block === undefined ? none : html`<pre>${block}</pre>${copyButton(block, 'Copy')}`}</li>
+      html`<li><p>${text}</p>${block === undefined ? none : html`<pre>${block}</pre>${block.includes('…') ? none : copyButton(block, 'Copy')}`}</li>
 `,
   )}</ol>`
 
@@ -172,7 +178,9 @@ function renderSettings(app: AppResource, system: AuthHook, { visit, error }: Se
   const { fields, error: shownError } = showAgain(saved, visit.form, error && nameFields(error, system.name))
   const { field, problem } = settingsForm.show(fields, shownError)
   const disabled = !visit.may('operator')
-  const save = disabled ? none : html`<div class="actions"><button class="main">Save</button></div>`
+  const isForeign = error?.issues?.some(({ code }) => code === 'destination_invalid') ?? false
+  const allow = isForeign ? html`<button name="allow" value="yes">Allow these addresses and save</button>` : none
+  const save = disabled ? none : html`<div class="actions"><button class="main">Save</button>${allow}</div>`
   const form = html`${facts([
     ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],
     ['Hosted links', html`${app.hostedLinks} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
@@ -232,7 +240,10 @@ export async function saveAuthHook(visit: Visit): Promise<PageAnswer> {
     organisationName: text('organisationName'),
   }
   const given = Object.fromEntries(takes.map((setting) => [setting, settings[setting]]))
-  const error = await saveApp(visit, app, { authHooks: { [name]: given } })
+  const addresses = [settings.verifyUrl, settings.pages.default].flatMap((address) => address ?? [])
+  const isAllowing = visit.form.get('allow') === 'yes'
+  const allowed = isAllowing && { allowedUrls: normalEntries([...app.allowedUrls, ...addresses], parseAllowedUrl) }
+  const error = await saveApp(visit, app, { authHooks: { [name]: given }, ...allowed })
   if (error !== null) return authHookPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/connect/${name}`, notice: 'saved' }
 }

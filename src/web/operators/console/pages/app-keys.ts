@@ -88,15 +88,15 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     const to = (what: 'replace' | 'revoke') => `/apps/${slug}/keys?${what}=${key.id}#confirm`
     const replace =
       key.hook === null
-        ? linkButton(to('replace'), 'Replace…')
-        : linkButton(`/apps/${slug}/connect/${key.hook}`, 'Replace…')
-    return [html`<div class="actions">${replace}${linkButton(to('revoke'), 'Revoke…')}</div>`]
+        ? linkButton(to('replace'), 'Replace…', key.name ?? key.id)
+        : linkButton(`/apps/${slug}/connect/${key.hook}`, 'Replace…', key.name ?? key.id)
+    return [html`<div class="actions">${replace}${linkButton(to('revoke'), 'Revoke…', key.name ?? key.id)}</div>`]
   }
   const rows = keys.map((key) => [
     html`<b>${key.name ?? 'unnamed'}</b><br>${shortId(key.id)}`,
     renderKeyStatus(key, keys, now),
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
-    html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Show its emails</a>`,
+    html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Show its emails<span class="hidden"> (${key.name ?? key.id})</span></a>`,
     ...change(key),
   ])
   const empty = 'No working key. Create one for each program that sends for this app.'

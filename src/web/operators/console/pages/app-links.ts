@@ -91,7 +91,7 @@ function withoutToken(link: string): string {
   return `${path}?${names.map((name) => `${name}=any`).join('&')}`
 }
 
-function linksPage(visit: Visit, app: AppResource, { error, tested }: LinkPageState): PageAnswer {
+async function linksPage(visit: Visit, app: AppResource, { error, tested }: LinkPageState): Promise<PageAnswer> {
   const mayChange = visit.may('operator')
   const sent = visit.form.get('kind')
   const errorOf = (form: string) => (form === (sent ?? 'test') ? (error ?? null) : null)
@@ -108,7 +108,7 @@ ${shown.field('entry')}
   }
   const [links, schemes] = [add('allowedUrls'), add('appSchemes')]
   const body = html`${appHead(app, 'Links', visit)}
-${renderAllowed(app, visit)}${tester.problem}${links.problem}${schemes.problem}${renderRemoval(app, visit)}
+${renderAllowed(app, visit)}${await renderRemoved(app, visit)}${tester.problem}${links.problem}${schemes.problem}${renderRemoval(app, visit)}
 ${section(
   'Would this link be sent?',
   html`<div id="tester"><form method="post" action="/apps/${app.slug}/links/test#tester" class="filters">
@@ -146,7 +146,13 @@ function renderEntries(
   const rows = app[kind].map((entry) => [
     html`<code>${entry}</code>`,
     ...(mayChange
-      ? [linkButton(`/apps/${app.slug}/links?${new URLSearchParams({ kind, remove: entry })}#confirm`, 'Remove…')]
+      ? [
+          linkButton(
+            `/apps/${app.slug}/links?${new URLSearchParams({ kind, remove: entry })}#confirm`,
+            'Remove…',
+            entry,
+          ),
+        ]
       : []),
   ])
   return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })
@@ -186,6 +192,18 @@ function renderAllowed(app: AppResource, { may, query }: Visit): Html {
   if (entry === undefined || !may('operator')) return none
   const undo = button(`/apps/${app.slug}/links/remove`, 'Undo', { fields: { kind, entry } })
   return html`<div class="notice" role="status"><span><code>${entry}</code> is allowed, starting with the next request.</span>${undo}</div>`
+}
+
+/** The entry that was just removed, with a way back; only what the newest change of the app removed. */
+async function renderRemoved(app: AppResource, { call, may, query }: Visit): Promise<Html> {
+  const kind = readKind(query.get('kind'))
+  const entry = query.get('removed') ?? ''
+  if (entry === '' || app[kind].includes(entry) || !may('operator')) return none
+  const newest = await call('audit.list', { query: { app: app.slug, limit: 1 } })
+  const removed = newest.ok ? newest.value.items[0]?.before?.[kind] : undefined
+  if (!Array.isArray(removed) || !removed.includes(entry)) return none
+  const undo = button(`/apps/${app.slug}/links/add`, 'Undo', { fields: { kind, entry } })
+  return html`<div class="notice" role="status"><span><code>${entry}</code> was removed: matching links are refused from now on.</span>${undo}</div>`
 }
 
 /** The entries that would allow a link: its page, and its whole site. */
@@ -253,8 +271,10 @@ export async function addLink(visit: Visit): Promise<PageAnswer> {
 export async function removeLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const kind = readKind(visit.form.get('kind'))
-  const entry = visit.form.get('entry')
+  const entry = visit.form.get('entry') ?? ''
+  // Somebody else removed it, or the form is not one of these pages.
+  if (!app[kind].includes(entry)) return { redirect: `/apps/${app.slug}/links` }
   const error = await saveApp(visit, app, { [kind]: app[kind].filter((other) => other !== entry) })
   if (error !== null) return linksPage(visit, app, { error })
-  return { redirect: `/apps/${app.slug}/links`, notice: 'link_removed' }
+  return { redirect: `/apps/${app.slug}/links?${new URLSearchParams({ kind, removed: entry })}` }
 }

@@ -84,6 +84,15 @@ type FormParts = {
 const countToday = (days: readonly UsageResource[], now: number): number =>
   days.find(({ day }) => day === new Date(now).toISOString().slice(0, 10))?.accepted ?? 0
 
+/** How many emails were accepted, and how many more this limit refused. */
+function describeDemand(days: readonly UsageResource[], now: number): string {
+  const wanted = days.map(({ accepted, refused }) => ({ accepted, over: refused.daily_limit_reached ?? 0 }))
+  const [busiest] = wanted.toSorted((a, b) => b.accepted + b.over - a.accepted - a.over)
+  const { accepted = 0, over = 0 } = busiest ?? {}
+  const refused = over === 0 ? '' : `, and ${formatCount(over)} refused by this limit`
+  return `Today so far: ${formatCount(countToday(days, now))}. Busiest of the last 30 days: ${formatCount(accepted)} accepted${refused}.`
+}
+
 /** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */
 async function checkDaily(visit: Visit, app: AppResource, daily: number): Promise<OperationError | null> {
   if (daily < 1 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily) return null
@@ -103,7 +112,6 @@ function renderForm(app: AppResource, visit: Visit, { fields, error, days }: For
   const isUsedUp = error?.issues?.some(({ code }) => code === 'used_up') ?? false
   const confirmed = isUsedUp ? (fields.daily ?? '') : null
   const forAdmins = { disabled: !may('admin') }
-  const most = Math.max(0, ...days.map(({ accepted }) => accepted))
   const { field, problem: faults } = settingsForm.show(fields, error)
   const note = may('admin')
     ? none
@@ -121,7 +129,7 @@ ${section(
 ${section(
   'Limits',
   html`<p class="soft">Requests over a limit are refused with 429.</p><div class="columns">
-${field('daily', { ...forAdmins, hint: `Today so far: ${formatCount(countToday(days, visit.now))}. Busiest of the last 30 days: ${formatCount(most)}.` })}${confirmed === null ? none : hiddenFields({ confirmed })}
+${field('daily', { ...forAdmins, hint: describeDemand(days, visit.now) })}${confirmed === null ? none : hiddenFields({ confirmed })}
 ${field('recipientPerHour', forAdmins)}${field('keyPerMinute', forAdmins)}</div>`,
 )}
 ${may('operator') ? html`<div class="actions save"><button class="main">Save</button></div>` : none}</form>`

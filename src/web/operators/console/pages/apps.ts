@@ -14,7 +14,7 @@ import { emailTypeNames, readEmailType } from '../../email-types.ts'
 import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
 import { newForm, readTexts } from '../form.ts'
 import { languageOrApp, readLanguage } from '../language-choices.ts'
-import { button, linkButton, meter, region, section, statusMark, tabs } from '../parts.ts'
+import { button, contentBegin, linkButton, meter, region, section, statusMark, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { renderAppTable } from './app-table.ts'
 import { renderEmails } from './email-rows.ts'
@@ -63,7 +63,7 @@ export function appHead(app: AppResource, current: AppTab, options: HeadOptions)
       [tab, tab === 'Overview' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase().replace(' ', '-')}`] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug} · <a href="/audit?app=${slug}">History</a></p>
-<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}${options.action ?? none}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
+<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}${options.action ?? none}</div>${tabs(`Pages of ${name}`, entries, current)}${contentBegin}${status === 'active' ? none : renderDisabled(app, options)}`
 }
 
 /** Without a working key, no request of the app is taken. */

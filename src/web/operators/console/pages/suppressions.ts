@@ -90,7 +90,11 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     ...(hasProvider ? [item.destination] : []),
     renderCause(item),
     mayRemove(item, visit)
-      ? linkButton(`${toAddress({ ...here, remove: item.id })}#confirm`, 'Send mail again…')
+      ? linkButton(
+          `${toAddress({ ...here, remove: item.id })}#confirm`,
+          'Send mail again…',
+          `(${nameApp(item, slugs)}, ${reasonNames[item.reason]})`,
+        )
       : none,
   ])
   const provider = hasProvider ? ['Mail provider'] : []

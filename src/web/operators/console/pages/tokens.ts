@@ -43,7 +43,7 @@ async function tokensPage(
       state,
       html`${age(createdAt, visit.now)}<br><span class="soft">by ${createdBy}</span>`,
       age(lastUsedAt, visit.now),
-      ended ? none : linkButton(`/settings/tokens?revoke=${id}#confirm`, 'Revoke…'),
+      ended ? none : linkButton(`/settings/tokens?revoke=${id}#confirm`, 'Revoke…', name),
     ]
   })
   const heads = ['Token', 'Role', 'Status', 'Created', 'Last used', '']
