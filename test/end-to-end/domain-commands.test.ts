@@ -61,7 +61,11 @@ test('a domain without records fails the check, and a key without its record is 
   const asking = { ...env, POSTERN_DNS_SERVERS: server }
   const checked = await postern(asking, ['domain', 'check', 'acme'])
   assert.equal(checked.code, 1)
-  assert.match(checked.out, /^FAIL +spf acme\.test: .*no SPF record[\s\S]*publish: acme\.test\. IN TXT \( "v=spf1 /m)
+  assert.match(
+    checked.out,
+    /^FAIL +spf acme\.test: .*no SPF record[\s\S]*publish: _dmarc\.acme\.test\. IN TXT \( "v=DMARC1; /m,
+  )
+  assert.doesNotMatch(checked.out, /publish: acme\.test\./, 'only the provider knows the SPF record')
   await posternJson(env, ['domain', 'add-key', 'acme'])
   const { selector = '' } = (await show()).keys.at(-1) ?? {}
   const refused = await postern(asking, ['domain', 'activate-key', 'acme', selector])
