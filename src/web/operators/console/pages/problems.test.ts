@@ -16,7 +16,13 @@ function verdictOn(attention: Condition[], isDev = false): readonly (string | un
 }
 
 test('the verdict names the worst condition, counts the others, and says when mail goes out again', () => {
-  const [stop, late] = [condition('no_relay', true), condition('mail_late', true)]
+  const [stop, late] = [
+    {
+      ...condition('no_relay', true),
+      message: 'Nothing has been delivered since 11:38:06Z (2 min): the relay r1 answers “451”.',
+    },
+    condition('mail_late', true),
+  ]
   const backlog = condition('mail_late', false)
   const key = condition('key_expires', false)
   for (const [attention, verdict] of [
@@ -30,7 +36,7 @@ test('the verdict names the worst condition, counts the others, and says when ma
     [[late], ['bad', 'Mail is delayed']],
     [
       [stop, late, key],
-      ['bad', 'No mail is being sent, and 2 other things need attention'],
+      ['bad', 'Nothing has been delivered since 11:38:06Z, and 2 other things need attention'],
     ],
   ] as const)
     assert.deepEqual(verdictOn([...attention]), verdict)

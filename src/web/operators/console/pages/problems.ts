@@ -73,7 +73,6 @@ export function renderStatus(status: AppStatus, conditions: readonly Condition[]
 /** The worst condition in a few words, if it is urgent. */
 const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
   no_worker: 'No mail is being sent',
-  no_relay: 'No mail is being sent',
   requests_turned_away: 'Requests were refused lately',
   mail_late: 'Mail is delayed',
   links_expired: 'Links are expiring before their email is sent',
@@ -100,12 +99,16 @@ export function renderVerdict(
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
 
+/** `Nothing has been delivered since 11:38:06Z`; null for other messages. */
+const readSince = (message: string): string | null =>
+  /^Nothing has been delivered since [\d:]+Z/.exec(message)?.[0] ?? null
+
 function chooseVerdict(attention: readonly Condition[]): readonly ['good' | 'wait' | 'bad', string] {
   const [worst, ...others] = attention
   if (worst === undefined) return ['good', 'Sending normally']
   if (worst.urgent) {
     const more = `${counted(others.length, 'other thing needs', 'other things need')} attention`
-    const text = verdicts[worst.kind] ?? 'Something is wrong'
+    const text = verdicts[worst.kind] ?? readSince(worst.message) ?? 'Something is wrong'
     return ['bad', others.length === 0 ? text : `${text}, and ${more}`]
   }
   // After an outage, what waited is being sent.
