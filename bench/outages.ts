@@ -165,7 +165,7 @@ export async function run(_: Scope, { engine: only, only: names }: Choice): Prom
         tokenUrl: relay.tokenUrl,
         clientId: 'c',
         scope: 'mail',
-        grant: { kind: 'secret', secret: 's' },
+        grant: { kind: 'secret', secret: 'outages-secret' },
       } as const
       const credentials = outage[0] === 'token' ? { user: mailbox, oauth } : { user: mailbox, pass: 'p' }
       const service = await startTestService(inner, {

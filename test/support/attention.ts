@@ -49,7 +49,9 @@ export const newApp = (slug: string, daily = 1000): App => ({
 })
 export const [acme, globex, hooli] = [newApp('acme'), newApp('globex'), newApp('hooli')]
 
-export type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
+export type Given = Partial<Omit<Situation, 'lately' | 'latest' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
+  /** Those of the service in the last minutes; otherwise as `counts`. */
+  readonly latest?: Counts
   readonly replies?: Situation['replies']
   /** Those of the last minutes of each app; those of `byApp` unless given. */
   readonly last?: Readonly<Record<string, Counts>>
@@ -77,6 +79,7 @@ export function newSituation(situation: Given): Situation {
     counts,
     byApp = {},
     last = byApp,
+    latest,
     replies,
     ...given
   } = situation
@@ -100,6 +103,7 @@ export function newSituation(situation: Given): Situation {
     },
     replies: replies ?? {},
     lately: countOf(counts ?? all),
+    latest: countOf(latest ?? counts ?? all),
     ...given,
     queue: {
       ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt },

@@ -57,7 +57,7 @@ function judgeStore({ findings, queue, seesAll }: NodeSituation): Condition[] {
   if (fault === undefined) return []
   const disk = findings.find(({ check, ok }) => check === 'disk' && !ok)
   const why = seesAll ? ` (${[fault, disk].flatMap((finding) => finding?.detail ?? []).join('; ')})` : ''
-  const waiting = queue.depth === 0 ? '' : ` ${counted(queue.depth, 'email')} wait.`
+  const waiting = queue.depth === 0 ? '' : ` ${counted(queue.depth, 'email waits', 'emails wait')}.`
   const message = `The database cannot be written${why}, so requests are answered 503 and nothing is sent.${waiting} Both resume by themselves once it can. Meanwhile processes cannot report, and nothing is known of relays.`
   return [{ kind: 'store_failing', message }]
 }

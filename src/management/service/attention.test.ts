@@ -176,6 +176,8 @@ test('a share of refused requests needs attention, a few do not', () => {
   const service = (counts: Counts) => kinds({ counts })
   assert.deepEqual(service({ accepted: 100, 'refused:queue_unavailable': 1 }), [])
   assert.deepEqual(service({ accepted: 100, 'refused:queue_unavailable': 2 }), ['requests_turned_away'])
+  const over = { counts: { accepted: 100, 'refused:queue_unavailable': 50 }, latest: { accepted: 30 } }
+  assert.deepEqual(kinds(over), [], 'the database has answered for minutes')
   assert.deepEqual(service({ 'refused:url_not_allowed': 19 }), [])
   assert.deepEqual(service({ accepted: 30, 'refused:url_not_allowed': 25 }), [])
   const [found] = attentionTo({

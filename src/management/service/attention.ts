@@ -88,13 +88,16 @@ function judgeFindings({ findings, seesAll }: Situation, isStopped: boolean): Co
   )
 }
 
-function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {
+const countTurnedAway = ({ refused }: ActivityCounts): number =>
+  serviceRefusals.reduce((sum, code) => sum + (refused[code] ?? 0), 0)
+
+function judgeAnswers({ byApp, lately: counts, latest }: Situation): Condition[] {
   const { accepted, refused } = counts
-  const turnedAway = serviceRefusals.reduce((sum, code) => sum + (refused[code] ?? 0), 0)
+  const turnedAway = countTurnedAway(counts)
   const faults = Object.fromEntries(Object.entries(refused).filter(([code]) => !serviceRefusals.includes(code)))
   const all = accepted + turnedAway + sumCounts(faults)
   const found: Condition[] = []
-  if (turnedAway > turnedAwayShare * all)
+  if (turnedAway > turnedAwayShare * all && countTurnedAway(latest) > 0)
     found.push({
       kind: 'requests_turned_away',
       message: `${formatCount(turnedAway)} of ${formatCount(all)} requests were answered 503 ${lately}: the database did not answer, the queue was full, this process was behind with its mail, or it was stopping. The log says which.`,

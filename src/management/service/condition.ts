@@ -88,6 +88,8 @@ export type Situation = {
   readonly nodes: readonly NodeResource[]
   /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts
+  /** The same of the last `overMinutes`. */
+  readonly latest: ActivityCounts
   /** The same of each app. */
   readonly byApp: ReadonlyMap<AppId, ActivityCounts>
   /** The links that expired from this minute on (since 1970): `firstMinuteNow`. */

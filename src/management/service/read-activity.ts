@@ -36,6 +36,7 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   return {
     now: {
       lately: presentCounts(since(begin)),
+      latest: presentCounts(since(to - overMinutes)),
       byApp,
       last,
       expired,

@@ -72,7 +72,9 @@ export function renderStatus(status: AppStatus, conditions: readonly Condition[]
 
 /** The worst condition in a few words, if it is urgent. */
 const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
+  store_failing: 'Requests are answered 503',
   no_worker: 'No mail is being sent',
+  keys_missing: 'Mail waits for a key that is missing',
   requests_turned_away: 'Requests were refused lately',
   mail_late: 'Mail is delayed',
   links_expired: 'Links are expiring before their email is sent',
