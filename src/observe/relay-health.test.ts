@@ -14,7 +14,7 @@ const down = { available: false, reason: '451 4.7.1 the last one' }
 const up = { available: true, reason: '' }
 
 /** The attempts and changes of a relay, one a second, from the second 1. */
-function observe(...events: (DeliveryOutcome | typeof down)[]) {
+function observe(...events: (DeliveryOutcome | (typeof down & { readonly afterMs?: number }))[]) {
   let isAvailable = true
   const connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 })
   const health = new RelayHealth(
@@ -22,7 +22,7 @@ function observe(...events: (DeliveryOutcome | typeof down)[]) {
     0,
   )
   for (const [index, event] of events.entries()) {
-    const at = (index + 1) * 1000
+    const at = (index + 1) * 1000 + (('afterMs' in event && event.afterMs) || 0)
     if ('available' in event) {
       isAvailable = event.available
       health.changed(event, at)
@@ -47,6 +47,15 @@ test('the reason of an outage is the reply that came most often, whatever ids ar
   })
   assert.equal(reason, '451 4.7.1 q7 try later')
   assert.equal(observe({ ...down, reason: 'ECONNREFUSED' }).reason, 'ECONNREFUSED')
+})
+
+test('a failure hours before an outage is not its beginning, nor its reason', () => {
+  const health = observe(deferred('450 4.1.2 Domain not found'), deferred('450 4.1.2 Domain not found'), {
+    ...down,
+    afterMs: 8 * 3_600_000,
+    reason: 'ECONNREFUSED',
+  })
+  assert.deepEqual([health.since, health.reason], [8 * 3_600_000 + 3000, 'ECONNREFUSED'])
 })
 
 test('a full mailbox and greylisting are no outage of the relay', () => {

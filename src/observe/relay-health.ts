@@ -7,7 +7,10 @@ import { isAboutRecipient } from '../domain/delivery/blame.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
 import { readCodes } from '../domain/delivery/smtp-reply.ts'
+import { minuteMs } from '../domain/duration.ts'
 
+/** Attempts that failed longer ago, before a quiet time, are not part of an outage that begins now. */
+const quietMs = 5 * minuteMs
 /** Different replies of an outage that are counted. */
 const repliesMax = 50
 
@@ -22,6 +25,7 @@ export class RelayHealth {
   #tried = false
   /** When the first attempt failed since the relay last accepted an email; null if none has. */
   #failedAt: number | null = null
+  #lastFailedAt = 0
   /** Since then, by kind. */
   readonly #replies = new Map<string, { readonly text: string; count: number }>()
 
@@ -41,7 +45,7 @@ export class RelayHealth {
     if (available) {
       if (this.#isDown) this.#lastOutage = { from: this.#since, until: at, reason: this.#findReason() }
       this.#since = at
-      this.#accepted()
+      this.#forget()
     } else {
       this.#failed(reason, at)
       this.#since = this.#failedAt ?? at
@@ -53,8 +57,9 @@ export class RelayHealth {
   attempted(outcome: DeliveryOutcome, at: number): void {
     this.#tried = true
     if (outcome.kind === 'delivered') {
-      if (!this.#isDown) this.#accepted()
-    } else if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') {
+      if (!this.#isDown) this.#forget()
+    } else if (outcome.kind === 'unattempted') this.#failed(outcome.reply.text, at)
+    else if (outcome.kind === 'deferred') {
       const { reply } = outcome
       if (!isAboutRecipient({ stage: 'handed-over', reply, isRefused: false })) this.#failed(reply.text, at)
     }
@@ -74,12 +79,14 @@ export class RelayHealth {
     }
   }
 
-  #accepted(): void {
+  #forget(): void {
     this.#failedAt = null
     this.#replies.clear()
   }
 
   #failed(reply: string, at: number): void {
+    if (!this.#isDown && at - this.#lastFailedAt > quietMs) this.#forget()
+    this.#lastFailedAt = at
     this.#failedAt ??= at
     const known = this.#replies.get(kindOf(reply))
     if (known !== undefined) known.count += 1

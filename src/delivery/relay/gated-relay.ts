@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FailureClass } from '../../domain/delivery/reply.ts'
+import type { EmailId } from '../../domain/id.ts'
 import { Breaker } from './breaker.ts'
 import { Pace } from './pace.ts'
 import { RefusedEmails } from './refused-emails.ts'
@@ -30,6 +31,8 @@ export type GateOptions = {
   readonly onChange: (change: { relay: string; available: boolean; reason: string }) => void
 }
 
+/** More of them tell no more. */
+const unansweredMax = 100
 const usualOpenMs = 60_000
 /** A probe that hangs delays one email, so it gets less time. */
 const probeOpenMs = 5_000
@@ -44,6 +47,8 @@ export class GatedRelay implements Relay {
   readonly #stopped = new AbortController()
   readonly #pace = new Pace()
   readonly #refused = new RefusedEmails()
+  /** Emails that got no answer since the relay last accepted one. */
+  readonly #unanswered = new Set<EmailId>()
   #inProgress = 0
   #nextSendMs = 0
 
@@ -72,7 +77,7 @@ export class GatedRelay implements Relay {
     this.#inProgress += 1
     try {
       const submission = await this.#send(message, clearance)
-      this.#note(submission)
+      this.#note(submission, message.id)
       const isUnclear = submission.kind === 'failed' && submission.failureClass.scope === 'unclear'
       if (!isUnclear || !submission.failureClass.permanent) return submission
       const takesOthers = this.#refused.refused(message.id, performance.now())
@@ -108,22 +113,31 @@ export class GatedRelay implements Relay {
     return sendMs < deadlineMs
   }
 
-  #note(submission: Submission): void {
+  #note(submission: Submission, id: EmailId): void {
     const wasAvailable = this.isAvailable()
     if (submission.kind === 'accepted') {
       const now = performance.now()
       this.#refused.accepted(now)
+      this.#unanswered.clear()
       this.#pace.accepted(now)
       this.#breaker.succeeded()
     }
     if (submission.kind === 'failed') {
-      this.#noteFailure(submission.failureClass, submission.reply.code)
+      const isKnown = submission.failureClass.ambiguous && !this.#isNewUnanswered(id)
+      if (!isKnown) this.#noteFailure(submission.failureClass, submission.reply.code)
     }
     const available = this.isAvailable()
     if (available !== wasAvailable) {
       const reason = submission.kind === 'failed' ? submission.reply.text : ''
       this.#options.onChange({ relay: this.name, available, reason })
     }
+  }
+
+  /** One email that gets no answer again and again says nothing about the relay. */
+  #isNewUnanswered(id: EmailId): boolean {
+    if (this.#unanswered.has(id)) return false
+    if (this.#unanswered.size < unansweredMax) this.#unanswered.add(id)
+    return true
   }
 
   #noteFailure({ scope, lasting, retryAfterMs, slowDown, ambiguous }: FailureClass, code: number | null): void {
