@@ -6,8 +6,6 @@
 import type { App } from '../../domain/app/app.ts'
 import { latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { formatCount, nameAll, sumCounts } from '../../domain/counts.ts'
-import { isAboutRecipient } from '../../domain/delivery/blame.ts'
-import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import type { RefusalCode } from '../../domain/request/rejection.ts'
@@ -48,7 +46,7 @@ type AppCondition = {
 const failedMin = 10
 /** So many failures are a fault if they are half of all finished emails. */
 export const failedAloneMin = 3
-/** So many attempts in `overMinutes` without a delivery are a fault by themselves. */
+/** So many emails that failed or were deferred in `overMinutes`, and none delivered, are a fault. */
 const totalMin = 5
 /** A few deferred emails are greylisted; most attempts are a fault. */
 const deferredMin = 20
@@ -87,7 +85,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     state: 'deferred',
     appliesTo: (counts) => counts.deferred >= deferredMin && counts.deferred > deferredShare * countAttempts(counts),
     isOver: (last) => last.deferred === 0 && last.delivered > 0,
-    isTotal: (last) => last.delivered === 0 && countFailed(last) === 0 && last.deferred >= totalMin,
+    isTotal: (last) => last.delivered === 0 && last.deferred >= totalMin && countFailed(last) < totalMin,
     isUrgent: (counts) => counts.deferred > deferredUrgentShare * countAttempts(counts),
     countsEvent: (event) => event === 'deferred',
     describe: (slugs, counts, { when, reply }) =>
@@ -143,9 +141,9 @@ export function findNow(kind: AppConditionKind, { id, status }: App, { byApp, la
 /** A few mailboxes that do not exist, are full or greylist are no fault of the service. */
 const fewMailboxes = 10
 
-export const isTrivial = (kind: AppConditionKind, { text, emails }: UsualReply): boolean =>
-  emails < fewMailboxes &&
-  isAboutRecipient({ stage: 'handed-over', reply: parseReply(text), isRefused: kind === 'mail_failed' })
+/** Whether what is shown concerns a few mailboxes alone, or attempts at very few emails. */
+export const isTrivial = ({ minutes }: Shown, { emails, isOfRecipients }: UsualReply): boolean =>
+  (isOfRecipients && emails < fewMailboxes) || (minutes === overMinutes && emails < totalMin)
 
 export function addCounts(all: readonly Counts[]): Counts {
   const add = (pick: (counts: Counts) => number) => all.reduce((sum, counts) => sum + pick(counts), 0)

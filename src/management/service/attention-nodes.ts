@@ -3,7 +3,7 @@ import { counted, nameAll } from '../../domain/counts.ts'
 import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
 import { dayMs, describeDuration, minuteMs } from '../../domain/duration.ts'
 import { adviseOn, withAdvice } from '../../services/advice.ts'
-import type { NodeResource } from '../resources.ts'
+import { isoOrNull, type NodeResource } from '../resources.ts'
 import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
 import { type GroupedRelay, groupRelays, stoppedSince } from './outages.ts'
 
@@ -22,7 +22,7 @@ type NodeSituation = Pick<
 export const findStops = (situation: NodeSituation): Attention[] =>
   judgeNodes(situation)
     .filter(isStop)
-    .map((stop) => ({ ...stop, apps: [], urgent: true }))
+    .map(({ since = null, ...stop }) => ({ ...stop, apps: [], urgent: true, since: isoOrNull(since) }))
 
 /** An access for some apps learns that nothing is sent, and nothing of processes and relays by name. */
 export function judgeNodes(situation: NodeSituation): Condition[] {
@@ -120,7 +120,7 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
   const since = stoppedSince(workers)
   if (since !== null) {
     const message = `Nothing has been delivered since ${showSince(since, nowMs)}: ${describeStop(down, situation)}. ${describeWaiting(situation)} Sending resumes by itself once a relay accepts mail.`
-    return [{ kind: 'no_relay', message }]
+    return [{ kind: 'no_relay', message, since }]
   }
   const isUntried = relays.length > 0 && relays.every(({ views }) => views.every(({ tried }) => !tried))
   if (isUntried && countWaiting(situation) > 0)

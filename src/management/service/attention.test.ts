@@ -120,6 +120,12 @@ test('a certificate that gets a relay’s tokens needs attention from 30 days be
   assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 needs for its tokens has expired: upload/)
 })
 
+test('nothing is delivered since the last process lost its relay', () => {
+  const first = { ...relay('r1', false), since: ago(3600) }
+  const nodes = [node({ relays: [first] }), node({ id: 'node_2', machine: 'mail-2', relays: [relay('r1', false)] })]
+  assert.match(attentionTo({ nodes })[0]?.message ?? '', /^Nothing has been delivered since 23:48:00Z \(12 min\)/)
+})
+
 test('an access for some apps learns that nothing is sent, and no name of a relay or a machine', () => {
   const down = node({ relays: [relay('r1', false)] })
   const [found, ...more] = attentionTo({ seesAll: false, nodes: [down], depth: 3 })
@@ -208,7 +214,9 @@ test('a flood of requests over a limit needs attention, however much else is acc
 })
 
 test('mail that a relay defers needs attention by its share of the attempts, and says the reply', () => {
-  const replies = { mail_deferred: new Map([[acme.id, { text: '451 4.7.1 later', emails: 20 }]]) }
+  const replies = {
+    mail_deferred: new Map([[acme.id, { text: '451 4.7.1 later', emails: 20, isOfRecipients: false }]]),
+  }
   const of = (counts: Counts, last: Counts = { delivered: 1, deferred: 1 }) =>
     attentionTo({ byApp: { acme: counts }, last: { acme: last }, replies }).map(({ kind, urgent }) => [kind, urgent])
   assert.deepEqual(of({ deferred: 19 }), [])
@@ -229,21 +237,24 @@ test('mail of an app that is all deferred or failed shows within minutes, howeve
   assert.equal(deferred?.message, 'The relay deferred 5 of 5 attempts to send mail from acme in the last 3 minutes.')
   assert.deepEqual(of({ deferred: 4 }, 'deferred'), [])
   assert.deepEqual(of({ deferred: 50, delivered: 1 }, 'deferred'), [])
+  assert.equal(of({ deferred: 50, 'failed:refused_by_relay': 1 }, 'deferred')[0]?.kind, 'mail_deferred')
   const [failed] = of({ 'failed:refused_by_relay': 5, deferred: 2 }, 'failed:refused_by_relay')
   assert.deepEqual([failed?.kind, failed?.urgent], ['mail_failed', true])
   assert.match(failed?.message ?? '', /^5 of 5 emails from acme failed in the last 3 minutes/)
 })
 
 test('a few mailboxes that are full, greylist or do not exist are nothing to act on; many are', () => {
-  const of = (kind: 'mail_deferred' | 'mail_failed', counts: Counts, text: string, emails: number) =>
-    kinds({ byApp: { acme: counts }, replies: { [kind]: new Map([[acme.id, { text, emails }]]) } })
+  const of = (kind: 'mail_deferred' | 'mail_failed', counts: Counts, emails: number, isOfRecipients: boolean) => {
+    const usual = { text: '452 4.2.2 over quota', emails, isOfRecipients }
+    return kinds({ byApp: { acme: counts }, replies: { [kind]: new Map([[acme.id, usual]]) } })
+  }
   const [deferred, failed] = [{ deferred: 60 }, { 'failed:refused_by_relay': 8 }]
-  for (const text of ['452 4.2.2 The mailbox is over quota', '450 4.7.1 Greylisted'])
-    assert.deepEqual(of('mail_deferred', deferred, text, 9), [], text)
-  assert.deepEqual(of('mail_failed', failed, '550 5.1.1 no such user', 8), [])
-  assert.deepEqual(of('mail_failed', failed, '550 5.1.1 no such user', 10), ['mail_failed'])
-  assert.deepEqual(of('mail_deferred', deferred, '452 4.2.2 The mailbox is over quota', 10), ['mail_deferred'])
-  assert.deepEqual(of('mail_deferred', deferred, '451 4.3.0 queue file write error', 1), ['mail_deferred'])
+  assert.deepEqual(of('mail_deferred', deferred, 9, true), [])
+  assert.deepEqual(of('mail_failed', failed, 8, true), [])
+  assert.deepEqual(of('mail_failed', failed, 10, true), ['mail_failed'])
+  assert.deepEqual(of('mail_deferred', deferred, 10, true), ['mail_deferred'])
+  assert.deepEqual(of('mail_deferred', deferred, 9, false), ['mail_deferred'], 'others among them')
+  assert.deepEqual(of('mail_deferred', { deferred: 6 }, 1, false), [], 'attempts at one email')
 })
 
 test('a condition of an app is over after minutes without it: mail that goes again, no refused request', () => {
@@ -324,9 +335,9 @@ test('apps whose mail fails with one reply are one condition, which says the rep
     byApp: { acme: failing, globex: failing, hooli: failing },
     replies: {
       mail_failed: new Map([
-        [acme.id, { text: '550 5.7.1 domain not verified', emails: 20 }],
-        [globex.id, { text: '550 5.7.1 domain not verified', emails: 20 }],
-        [hooli.id, { text: '554 spam', emails: 20 }],
+        [acme.id, { text: '550 5.7.1 domain not verified', emails: 20, isOfRecipients: false }],
+        [globex.id, { text: '550 5.7.1 domain not verified', emails: 20, isOfRecipients: false }],
+        [hooli.id, { text: '554 spam', emails: 20, isOfRecipients: false }],
       ]),
     },
   })
@@ -355,6 +366,9 @@ test('a link that expired is no alarm, several are', () => {
   assert.deepEqual(of(5, 95), [], 'exactly 5 %')
   assert.deepEqual(of(5, 94), [['links_expired', true]])
   assert.deepEqual(of(40, 2960), [], 'slow mailboxes')
+  const beside = { apps: [acme, globex], byApp: { acme: {}, globex: { delivered: 1000 } } }
+  const [own] = attentionTo({ ...beside, expired: new Map([[acme.id, 10]]) })
+  assert.deepEqual([own?.kind, own?.apps], ['links_expired', ['acme']], 'other apps do not hide it')
 })
 
 const reportedOf = (byApp: Readonly<Record<string, Counts>>) =>

@@ -10,6 +10,7 @@ import { counted, formatCount, nameAll, sumCounts } from '../../domain/counts.ts
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { fromDomain } from '../domains/domain-subject.ts'
+import { isoOrNull } from '../resources.ts'
 import { addCounts, appConditionKinds, appConditions, findNow, isTrivial, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import { judgeGone, judgeReports, judgeSilence } from './attention-reports.ts'
@@ -68,9 +69,10 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeSilence(situation),
   ]
   return found
-    .map(({ apps = [], urgent, ...condition }) => ({
+    .map(({ apps = [], since = null, urgent, ...condition }) => ({
       ...condition,
       apps: [...apps],
+      since: isoOrNull(since),
       urgent: urgent ?? urgentKinds.includes(condition.kind),
     }))
     .toSorted(
@@ -144,12 +146,15 @@ function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] 
   return [{ kind: 'mail_late', message, apps: slugs }]
 }
 
-function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Condition[] {
-  const slugs = apps.filter(({ id }) => (expired.get(id) ?? 0) > 0).map(({ slug }) => slug)
-  if (slugs.length === 0) return []
-  const count = sumCounts(Object.fromEntries(expired))
+function judgeExpired({ apps, byApp, expired }: Situation): Condition[] {
   // A link or two of very many expire while a mailbox is full, or greylists.
-  if (count <= failedShare * (count + delivered)) return []
+  const affected = apps.filter(({ id }) => {
+    const lost = expired.get(id) ?? 0
+    return lost > failedShare * (lost + (byApp.get(id)?.delivered ?? 0))
+  })
+  if (affected.length === 0) return []
+  const slugs = affected.map(({ slug }) => slug)
+  const count = affected.reduce((sum, { id }) => sum + (expired.get(id) ?? 0), 0)
   return [
     {
       kind: 'links_expired',
@@ -168,7 +173,7 @@ function judgeApps(situation: Situation): Condition[] {
     const found = apps.flatMap((app) => {
       const shown = findNow(kind, app, situation)
       const usual = replies[kind]?.get(app.id)
-      if (shown === null || (usual !== undefined && isTrivial(kind, usual))) return []
+      if (shown === null || (usual !== undefined && isTrivial(shown, usual))) return []
       const reply = usual?.text ?? null
       const cause = state === null ? app.slug : reply
       return [{ ...shown, slug: app.slug, reply, cause: `${shown.minutes} ${cause}` }]

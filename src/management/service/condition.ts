@@ -8,7 +8,7 @@ import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { AuthHookFault } from '../auth-hooks/find-auth-hook-faults.ts'
 import type { CountedQueue, MissingRecord } from '../context.ts'
-import { closed } from '../operation/schema.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
 import type { WebhookFault } from '../webhooks/judge-webhooks.ts'
 import type { QueueResource } from './queue.ts'
@@ -56,13 +56,17 @@ export type Condition = {
   /** The slugs of the apps that it concerns; none for the whole service. */
   readonly apps?: readonly string[]
   readonly urgent?: boolean
+  /** When an outage began, in milliseconds since 1970. */
+  readonly since?: number
 }
 
-/** The reply that the newest emails of an app in a state got most often. */
+/** The reply that the newest emails of an app in a state got most often, in the last `latelyMinutes`. */
 export type UsualReply = {
   readonly text: string
-  /** How many of these emails got it, of `newestMax`. */
+  /** How many of these emails got a reply then, of `newestMax`. */
   readonly emails: number
+  /** Whether every reply to them is about the recipient. */
+  readonly isOfRecipients: boolean
 }
 
 export type Situation = {
@@ -110,6 +114,7 @@ export const AttentionResource = closed({
   message: Type.String(),
   apps: concernedApps(),
   urgent: Type.Boolean({ description: 'True if people cannot sign in, or soon cannot.' }),
+  since: orNull(time('Since when nothing has been delivered; null for other conditions.')),
 })
 export type Attention = Static<typeof AttentionResource>
 

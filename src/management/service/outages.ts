@@ -33,9 +33,9 @@ export function groupRelays(workers: readonly NodeResource[]): GroupedRelay[] {
 /** Since when no relay has taken mail; null if one does, or if there is none. */
 export function stoppedSince(nodes: readonly NodeResource[]): number | null {
   const relays = groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
-  return relays.length > 0 && relays.every(({ isDown }) => isDown)
-    ? Math.max(...relays.map(({ since }) => since))
-    : null
+  if (relays.length === 0 || relays.some(({ isDown }) => !isDown)) return null
+  // The last process that could send decides.
+  return Math.max(...relays.flatMap(({ failing }) => failing.map(({ since }) => Date.parse(since))))
 }
 
 /** When the last outage of a relay ended; 0 if none is known. */

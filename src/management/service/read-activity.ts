@@ -1,6 +1,7 @@
 /** Reads the counts of the last two hours: what is judged as now, and what was wrong before. */
 import type { App } from '../../domain/app/app.ts'
 import { appMinutesKept, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
+import { isAboutRecipient } from '../../domain/delivery/blame.ts'
 import { readCodes } from '../../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
@@ -123,7 +124,7 @@ const pastMax = 10
 
 type PastParts = { readonly now: Now; readonly pastByApp: CountsByApp; readonly rows: AppRows }
 
-/** The conditions of a kind that are over: of mail by the newest reply, of requests by their app. */
+/** The conditions of a kind that are over: of mail by the usual reply, of requests by their app. */
 async function readPast(
   kind: AppConditionKind,
   store: Context['store'],
@@ -176,15 +177,23 @@ async function readReplies(
   state: 'failed' | 'deferred',
   apps: readonly App[],
 ): Promise<ReadonlyMap<AppId, UsualReply>> {
+  const since = store.now() - latelyMinutes * minuteMs
   const usual = new Map<AppId, UsualReply>()
   for (const { id } of apps.slice(0, repliesMax)) {
     const { items } = await store.listEmails({ app: id, state, limit: newestMax })
-    const texts = items.flatMap(({ trail }) => trail.findLast(({ reply }) => reply !== undefined)?.reply?.text ?? [])
-    const [same] = [...Map.groupBy(texts, (text) => readCodes(text) || text).values()].toSorted(
+    const replies = items.flatMap(({ trail }) => {
+      const last = trail.findLast(({ reply }) => reply !== undefined)
+      return last?.reply === undefined || last.at < since ? [] : [last.reply]
+    })
+    const [same] = [...Map.groupBy(replies, ({ text }) => readCodes(text) || text).values()].toSorted(
       (a, b) => b.length - a.length,
     )
-    const text = same?.[0]
-    if (same !== undefined && text !== undefined) usual.set(id, { text, emails: same.length })
+    const text = same?.[0]?.text
+    if (text === undefined) continue
+    const isOfRecipients = replies.every((reply) =>
+      isAboutRecipient({ stage: 'handed-over', reply, isRefused: state === 'failed' }),
+    )
+    usual.set(id, { text, emails: replies.length, isOfRecipients })
   }
   return usual
 }

@@ -101,16 +101,15 @@ export function renderVerdict(
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
 
-/** `Nothing has been delivered since 11:38:06Z`; null for other messages. */
-const readSince = (message: string): string | null =>
-  /^Nothing has been delivered since [\d:]+Z/.exec(message)?.[0] ?? null
+const describeSince = ({ since }: Condition): string | null =>
+  since === null ? null : `Nothing has been delivered since ${since.slice(11, 19)}Z`
 
 function chooseVerdict(attention: readonly Condition[]): readonly ['good' | 'wait' | 'bad', string] {
   const [worst, ...others] = attention
   if (worst === undefined) return ['good', 'Sending normally']
   if (worst.urgent) {
     const more = `${counted(others.length, 'other thing needs', 'other things need')} attention`
-    const text = verdicts[worst.kind] ?? readSince(worst.message) ?? 'Something is wrong'
+    const text = verdicts[worst.kind] ?? describeSince(worst) ?? 'Something is wrong'
     return ['bad', others.length === 0 ? text : `${text}, and ${more}`]
   }
   // After an outage, what waited is being sent.
