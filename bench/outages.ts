@@ -175,8 +175,11 @@ export async function run(_: Scope, { engine: only, only: names }: Choice): Prom
       })
       const other = await newSender(service, 'globex')
       const stop = startLoad(service, [service.key, other.key])
-      await watch({ service, relay, folder }, outage)
-      stop()
-      for (const end of ends.toReversed()) await end()
+      try {
+        await watch({ service, relay, folder }, outage)
+      } finally {
+        stop()
+        for (const end of ends.toReversed()) await end()
+      }
     }
 }

@@ -40,8 +40,8 @@ export type RefusalQuery = {
   readonly limit: number
 }
 
-/** `service`, or `domain acme.test`. */
-export type CheckSubject = 'service' | `domain ${string}`
+/** The service, or the domain of an app. */
+export type CheckSubject = 'service' | AppId
 
 export type KeptCheck = { readonly at: number; readonly result: unknown }
 
@@ -57,7 +57,7 @@ export interface ActivityStore {
   /** Newest first. */
   listRefusals(query: RefusalQuery): Promise<ListPage<RefusedRequest, string>>
   findRefusal(requestId: string): Promise<RefusedRequest | null>
-  /** Keeps the last check of a domain, or of the service. */
+  /** Keeps the last check of an app's domain, or of the service. */
   keepCheck(subject: CheckSubject, result: unknown): Promise<void>
   /** Null if there was none in the last `keepDays`. */
   findCheck(subject: CheckSubject): Promise<KeptCheck | null>

@@ -164,19 +164,20 @@ export function refusals(it: It): void {
   })
 
   it('the last check of a domain is kept for 30 days', async (_t, { store, advance }) => {
+    const acme = newId('app', 0)
     assert.equal(await store.findCheck('service'), null)
-    await store.keepCheck('domain acme.test', [{ result: 'fail' }])
+    await store.keepCheck(acme, [{ result: 'fail' }])
     await store.keepCheck('service', [])
     advance(minuteMs)
     const laterAt = store.now()
-    await store.keepCheck('domain acme.test', [{ result: 'ok' }])
-    const kept = await store.findCheck('domain acme.test')
+    await store.keepCheck(acme, [{ result: 'ok' }])
+    const kept = await store.findCheck(acme)
     assert.deepEqual(kept?.result, [{ result: 'ok' }])
     assert.ok(kept.at >= laterAt && kept.at <= store.now())
     assert.deepEqual((await store.findCheck('service'))?.result, [])
     advance(31 * day)
     while ((await store.maintain()).more);
-    assert.equal(await store.findCheck('domain acme.test'), null)
+    assert.equal(await store.findCheck(acme), null)
   })
 
   it('refusals are kept for 30 days', async (_t, { store, advance }) => {

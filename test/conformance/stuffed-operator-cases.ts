@@ -193,7 +193,7 @@ export const operatorCases: Cases<ScriptName> = {
         { app: acme, span: 1, minute: Math.floor(nowMs / minuteMs), event: 'accepted', count: 1 },
       ]),
   },
-  keepCheck: { 'of a domain': (it) => it.run('keepCheck', 'domain d1.test', []) },
+  keepCheck: { 'of a domain': (it) => it.run('keepCheck', acme, []) },
   noteNode: { 'a process': (it) => it.run('noteNode', { ...newNode, startedAt: nowMs }) },
   removeNode: { 'a process': (it) => it.run('removeNode', idOf('node', 0) as NodeId) },
   recordAction: {

@@ -197,7 +197,7 @@ const stuffings: readonly (readonly [table: string, row: Row, rows?: number])[] 
   ['audit_day', { owner: id('pe'), day: Math.floor(nowMs / dayMs), characters: 1 }],
   ['activity', activity],
   ['refusal', refusal],
-  ['last_check', { subject: `'domain d' || n`, at: nowMs - hourMs, result: `'[]'` }],
+  ['last_check', { subject: id('app'), at: nowMs - hourMs, result: `'[]'` }],
   ['node', node, nodeRows],
   ['bucket_journal', journal],
   ['rate_bucket', { bucket: 'n + 1', arrival_us: (nowMs + hourMs) * 1000 }],

@@ -47,7 +47,7 @@ export async function newReader(scope: Scope, { console: base, env }: RunningPos
     type List = { items: Record<string, string>[] }
     const list = async (path: string, field = 'id') =>
       (JSON.parse(await read(path, asProgram)) as List).items.map((item) => item[field] ?? '')
-    const requests = () => list('/v1/apps/acme/refusals', 'requestId')
+    const requests = () => list('/v1/refusals?app=acme', 'requestId')
     const values = {
       app: ['acme'],
       email: await list('/v1/emails'),

@@ -25,7 +25,7 @@ export const checkDomainOfApp = operation({
     const { access, store } = context
     const domain = fromDomain(app)
     const lines = (await checkAppDomain(app, context)).map(presentLine)
-    await store.keepCheck(`domain ${domain}`, lines)
+    await store.keepCheck(app.id, lines)
     await store.recordAction(
       { action: 'domain.check', app: app.id, target: domain, before: null, after: null },
       access.actor,

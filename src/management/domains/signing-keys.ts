@@ -59,7 +59,7 @@ export const showDomain = operation({
     const [keys, apps, kept] = await Promise.all([
       store.listSigningKeys(domain),
       store.listApps(),
-      store.findCheck(`domain ${domain}`),
+      store.findCheck(app.id),
     ])
     const sharing = apps.filter((other) => isInScope(access, other.id) && fromDomain(other) === domain)
     return done({

@@ -243,7 +243,7 @@ test('refused requests are found by their recipient, whether the request was wro
     shown.body.items.map(({ code }: { code: string }) => code),
     ['url_not_allowed', 'invalid_body', 'recipient_rate_limited'],
   )
-  assert.doesNotMatch(shown.text, /recipient_name|ada@/)
+  assert.ok(!shown.text.includes(recipient.slice(3)), 'the hash stays inside')
   assert.equal((await list('&code=invalid_body')).body.items.length, 1)
   const first = await list('&limit=2')
   assert.equal((await list(`&limit=2&cursor=${first.body.next}`)).body.items.length, 1)

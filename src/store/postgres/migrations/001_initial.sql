@@ -154,9 +154,9 @@ create table refusal (
 );
 create index refusal_app on refusal (app_id, request_id);
 
--- The last check of each domain, and of the service.
+-- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text collate "C" primary key,    -- a domain, or `service`
+  subject text collate "C" primary key,    -- an app, or `service`
   at bigint not null,
   result json not null
 );

@@ -147,9 +147,9 @@ create table refusal (
 ) strict, without rowid;
 create index refusal_app on refusal (app_id, request_id);
 
--- The last check of each domain, and of the service.
+-- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text primary key,                -- a domain, or `service`
+  subject text primary key,                -- an app, or `service`
   at integer not null,
   result text not null                     -- JSON
 ) strict, without rowid;

@@ -17,6 +17,13 @@ const titles: Readonly<Record<RefusalCode, string>> = {
   queue_unavailable: 'Queue unavailable',
 }
 
+/** Codes of requests that are in the log alone: they belong to no app. */
+const unkept: readonly string[] = ['invalid_key', 'queue_unavailable'] satisfies RefusalCode[]
+
+export const isKept = (code: string): boolean => Object.hasOwn(titles, code) && !unkept.includes(code)
+
+export const keptCodes = Object.keys(titles).filter(isKept)
+
 export const nameRefusal = (code: string): string => (Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code)
 
 /** Issues of which an operator can do something; others are said by their field and code. */

@@ -178,8 +178,10 @@ function renderSettings(app: AppResource, system: AuthHook, { visit, error }: Se
   const { fields, error: shownError } = showAgain(saved, visit.form, error && nameFields(error, system.name))
   const { field, problem } = settingsForm.show(fields, shownError)
   const disabled = !visit.may('operator')
-  const isForeign = error?.issues?.some(({ code }) => code === 'destination_invalid') ?? false
-  const allow = isForeign ? html`<button name="allow" value="yes">Allow these addresses and save</button>` : none
+  const isRefused = error?.issues?.some(({ code }) => code === 'destination_invalid') ?? false
+  const given = [fields.verifyUrl ?? '', fields.page ?? ''].filter((address) => address !== '')
+  const canAllow = isRefused && given.every((address) => parseAllowedUrl(address).ok)
+  const allow = canAllow ? html`<button name="allow" value="yes">Allow these addresses and save</button>` : none
   const save = disabled ? none : html`<div class="actions"><button class="main">Save</button>${allow}</div>`
   const form = html`${facts([
     ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],

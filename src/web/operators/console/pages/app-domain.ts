@@ -78,10 +78,11 @@ function renderLines({ at, lines }: LastCheck, check: Html, { now }: Visit): Htm
   return html`<p>Checked ${age(at, now)}.</p>${table('DNS', ['Record', 'Result', 'Finding'], rows)}${check}`
 }
 
-/** The records that are still to be published, for a zone file. */
+/** The records of the keys, and those that the check suggests, for a zone file. */
 function renderZone({ keys, lastCheck }: Shown): Html {
   const ofKeys = keys.filter(({ state }) => state !== 'retired').map(({ record }) => record)
-  const suggested = lastCheck?.lines.flatMap(({ publish }) => publish ?? []) ?? []
+  const others = lastCheck?.lines.filter(({ check }) => check !== 'dkim') ?? []
+  const suggested = others.flatMap(({ publish }) => publish ?? [])
   const records = new Map([...ofKeys, ...suggested].map((record) => [`${record.name} ${record.value}`, record]))
   if (records.size === 0) return none
   const zone = [...records.values()].map(formatZoneLine).join('\n')

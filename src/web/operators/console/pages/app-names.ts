@@ -13,9 +13,14 @@ export async function readApps({
   return { slugs: new Map(Object.entries(slugs)), disabled: new Set(disabled) }
 }
 
+/** Keys whose names one page reads. */
+const namedMax = 50
+
 /** The names of keys by their ids, without those that are deleted with their app. */
 export async function readKeyNames({ call }: Visit, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const found = await Promise.all([...new Set(ids)].map((key) => call('key.show', { params: { key } })))
+  const found = await Promise.all(
+    [...new Set(ids)].slice(0, namedMax).map((key) => call('key.show', { params: { key } })),
+  )
   return new Map(found.flatMap((key) => (key.ok ? [[key.value.id, key.value.name ?? 'unnamed'] as const] : [])))
 }
 

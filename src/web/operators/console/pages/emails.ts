@@ -126,7 +126,7 @@ const refusalsShown = 10
 /** An address to which no email was accepted. */
 const renderUnknown = ({ seesAll }: Visit): Html =>
   html`<p class="lead">No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days.</p>
-<p>Check the spelling. If the address is right and no refused request is listed for it, the request did not reach Postern, or its key is unknown: search the log for invalid_key.</p>`
+<p>Check the spelling. If the address is right and no refused request is kept for it, the request probably did not reach Postern, or its key was unknown: search the log for invalid_key.</p>`
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)

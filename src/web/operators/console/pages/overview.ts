@@ -4,7 +4,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, chooseRange, type Range, ranges } from '../activity-charts.ts'
 import { type Cell, region, section, share, table, tabs, took } from '../parts.ts'
-import { renderRefusalName } from '../refusal-titles.ts'
+import { isKept, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderAppTable } from './app-table.ts'
 import { firstSteps } from './first-steps.ts'
@@ -85,7 +85,10 @@ function renderAnswers(counts: Counts): Html {
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
     ...Object.entries(refused)
       .toSorted(([, a], [, b]) => b - a)
-      .map(([code, count]) => [html`<a href="/refusals?code=${code}">${renderRefusalName(code)}</a>`, count] as const),
+      .map(([code, count]) => {
+        const name = renderRefusalName(code)
+        return [isKept(code) ? html`<a href="/refusals?code=${code}">${name}</a>` : name, count] as const
+      }),
   ]
   const outcomes = [
     [emails('delivered', 'delivered'), delivered] as const,

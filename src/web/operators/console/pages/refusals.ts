@@ -2,7 +2,6 @@
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { refusalsMax } from '../../../../domain/request/refused-request.ts'
-import { refusals } from '../../../../domain/request/rejection.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -21,7 +20,7 @@ import {
   table,
   time,
 } from '../parts.ts'
-import { describeIssue, nameRefusal, renderRefusalName } from '../refusal-titles.ts'
+import { describeIssue, keptCodes, nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { allowButton } from './allow-entry.ts'
 import { readKeyNames, readSlugs, type Slugs } from './app-names.ts'
@@ -34,7 +33,7 @@ const filterForm = newForm('filter', {
   app: { label: 'App' },
   code: {
     label: 'Refusal',
-    choices: [any, ...Object.keys(refusals).map((code) => [code, nameRefusal(code)] as const)],
+    choices: [any, ...keptCodes.map((code) => [code, nameRefusal(code)] as const)],
   },
 })
 
@@ -64,14 +63,17 @@ export async function listRefusals(visit: Visit): Promise<PageAnswer> {
   const apps = [...slugs.values()].map((slug) => [slug, slug] as const)
   const names = await readKeyNames(visit, [...items.map((item) => item.key), ...(key ? [key] : [])])
   const chips = [
-    ...(recipient ? [html`<p class="chip">One address <a href="${toAddress(shown)}">Show all</a></p>`] : []),
+    ...(recipient
+      ? [html`<p class="chip">One address <a href="${toAddress({ ...shown, ...(key && { key }) })}">Show all</a></p>`]
+      : []),
     ...(key
       ? [
-          html`<p class="chip">With the key <b>${names.get(key) ?? key}</b> <a href="${toAddress(shown)}">Show all</a></p>`,
+          html`<p class="chip">With the key <b>${names.get(key) ?? key}</b> <a href="${toAddress({ ...shown, ...(recipient && { recipient }) })}">Show all</a></p>`,
         ]
       : []),
   ]
-  const list = refusalsList(items, { visit, slugs, names })
+  const empty = next === null ? 'No refused request.' : 'None here; there are older ones.'
+  const list = refusalsList(items, { visit, slugs, names, empty })
   const end = next === null ? null : toAddress({ ...filters, cursor: next })
   const body = html`<h1>Refused requests</h1>
 <p class="lead">No email was sent for these. Postern keeps the newest ${refusalsMax} of each app, and ${refusalsMax} that were over a limit.</p>
@@ -83,10 +85,15 @@ ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${c
   return { title: 'Refused requests', body, nav: 'apps', ...(cursor === null && { live: 'service' }) }
 }
 
-type ListParts = { readonly visit: Visit; readonly slugs: Slugs; readonly names: ReadonlyMap<string, string> }
+type ListParts = {
+  readonly visit: Visit
+  readonly slugs: Slugs
+  readonly names: ReadonlyMap<string, string>
+  readonly empty?: string
+}
 
 /** Each refused request by itself. */
-export function refusalsList(items: Refused, { visit: { now }, slugs, names }: ListParts): Html {
+export function refusalsList(items: Refused, { visit: { now }, slugs, names, empty = '' }: ListParts): Html {
   const rows = items.map(({ app, at, code, issues, key, origin, requestId }) => [
     html`<a href="/refusals/${requestId}">${shortTime(at, now)}</a>`,
     html`${renderRefusalName(code)}${renderIssues(issues)}`,
@@ -94,9 +101,7 @@ export function refusalsList(items: Refused, { visit: { now }, slugs, names }: L
     origin ?? '–',
     nameKey(key, names),
   ])
-  return table('Refused requests', ['At', 'Refusal', 'App', 'Link origin', 'Key'], rows, {
-    empty: 'No refused request.',
-  })
+  return table('Refused requests', ['At', 'Refusal', 'App', 'Link origin', 'Key'], rows, { empty })
 }
 
 const nameKey = (key: string, names: ReadonlyMap<string, string>): Html =>
@@ -130,7 +135,7 @@ export async function refusalsTable({ slug }: AppResource, items: Refused, visit
         age(at, now),
         html`<a href="${toAddress({ app: slug, code, key })}">${nameRefusal(code)}</a> <code class="soft">${code}</code>${renderIssues(issues)}`,
         html`${origin ?? '–'}${test}`,
-        `${formatCount(group.length)}${items.length >= refusalsMax ? '+' : ''}`,
+        `${formatCount(group.length)}${items.length >= 2 * refusalsMax ? '+' : ''}`,
         html`${nameKey(key, names)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
       ],
     ]
