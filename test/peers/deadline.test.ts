@@ -17,18 +17,23 @@ const skip = sendmail.lacking()
 const count = 200
 const [shortestMs, longestMs, opensAfterMs] = [2_000, 20_000, 10_000]
 
+/** `at`: when its transfer began. One that begins in time may end a moment after the deadline. */
 type Arrival = { readonly id: EmailId; readonly at: number }
 
 /** @param keyword a line of the destination's answer to EHLO */
 async function hold(t: Scope, { keyword, returnsLate }: { keyword: string; returnsLate: boolean }) {
   const arrivals: Arrival[] = []
+  const begun = new Map<unknown, number>()
   const opensAt = Date.now() + opensAfterMs
   const mailbox = await startScriptedServer(t, {
     ehlo: `250-mx.example.com\r\n250 ${keyword}`,
-    rcpt: () => (Date.now() < opensAt ? '451 4.2.1 busy' : '250 2.1.5 ok'),
-    dot: () => {
+    rcpt: (socket) => {
+      begun.set(socket, Date.now())
+      return Date.now() < opensAt ? '451 4.2.1 busy' : '250 2.1.5 ok'
+    },
+    dot: (socket) => {
       const id = /Message-ID: <(em_\w+)\./.exec(mailbox.messages.at(-1) ?? '')?.[1] as EmailId
-      arrivals.push({ id, at: Date.now() })
+      arrivals.push({ id, at: begun.get(socket) ?? 0 })
       return '250 2.0.0 taken'
     },
   })
