@@ -6,16 +6,13 @@
 import { isAboutRecipient } from '../domain/delivery/blame.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
-import { readCodes } from '../domain/delivery/smtp-reply.ts'
+import { kindOfReply } from '../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../domain/duration.ts'
 
 /** Attempts that failed longer ago, before a quiet time, are not part of an outage that begins now. */
 const quietMs = 5 * minuteMs
 /** Different replies of an outage that are counted. */
 const repliesMax = 50
-
-/** Replies with the same codes are alike, whatever ids they contain. */
-const kindOf = (reply: string): string => readCodes(reply) || reply
 
 export class RelayHealth {
   readonly #relay: MeasuredRelay
@@ -88,9 +85,9 @@ export class RelayHealth {
     if (!this.#isDown && at - this.#lastFailedAt > quietMs) this.#forget()
     this.#lastFailedAt = at
     this.#failedAt ??= at
-    const known = this.#replies.get(kindOf(reply))
+    const known = this.#replies.get(kindOfReply(reply))
     if (known !== undefined) known.count += 1
-    else if (this.#replies.size < repliesMax) this.#replies.set(kindOf(reply), { text: reply, count: 1 })
+    else if (this.#replies.size < repliesMax) this.#replies.set(kindOfReply(reply), { text: reply, count: 1 })
   }
 
   /** The first of those that came equally often. */

@@ -16,6 +16,9 @@ export const isReply = (reason: string): boolean => replyShape.test(reason)
 /** The codes at the beginning of a reply: `451 4.7.1`. */
 export const readCodes = (reply: string): string => replyShape.exec(reply)?.[0].trim() ?? ''
 
+/** Replies with the same codes are alike, whatever ids they contain. */
+export const kindOfReply = (reply: string): string => readCodes(reply) || reply
+
 /** A relay's reply (multi-line as one text), redacted, with its codes of RFC 5321 and RFC 3463 if any. */
 export function parseReply(raw: string, source: Source = { kind: 'other' }): Reply {
   const match = replyShape.exec(raw)

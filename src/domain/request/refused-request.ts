@@ -19,5 +19,6 @@ export type RefusedRequest = {
   readonly recipient: string | null
 }
 
-/** How many refusals of an app are kept. */
+/** How many refusals of an app are kept, and as many that were over a limit. */
 export const refusalsMax = 100
+export const allRefusalsMax = 2 * refusalsMax

@@ -2,7 +2,7 @@
 import type { App } from '../../domain/app/app.ts'
 import { appMinutesKept, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { isAboutRecipient } from '../../domain/delivery/blame.ts'
-import { readCodes } from '../../domain/delivery/smtp-reply.ts'
+import { kindOfReply } from '../../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { Store } from '../../store/store.ts'
@@ -185,7 +185,7 @@ async function readReplies(
       const last = trail.findLast(({ reply }) => reply !== undefined)
       return last?.reply === undefined || last.at < since ? [] : [last.reply]
     })
-    const [same] = [...Map.groupBy(replies, ({ text }) => readCodes(text) || text).values()].toSorted(
+    const [same] = [...Map.groupBy(replies, ({ text }) => kindOfReply(text)).values()].toSorted(
       (a, b) => b.length - a.length,
     )
     const text = same?.[0]?.text

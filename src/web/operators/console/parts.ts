@@ -206,6 +206,18 @@ export const tabs = (
       html`<li><a href="${address}"${name === current ? html` aria-current="page"` : none}>${name}</a></li>`,
   )}</ul></nav>`
 
+/** The filters of a list in its address, without those that are empty. */
+export const readFilters = (query: URLSearchParams, names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    names.map((name) => [name, query.get(name)?.trim() ?? ''] as const).filter(([, value]) => value !== ''),
+  )
+
+/** The address of a list with these filters. */
+export function withFilters(path: string, filters: Readonly<Record<string, string>>): string {
+  const search = new URLSearchParams(filters).toString()
+  return search === '' ? path : `${path}?${search}`
+}
+
 /** The next part of a list. */
 export const older = (address: string | null, ended: string): Html =>
   address === null

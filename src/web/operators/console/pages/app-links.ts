@@ -5,6 +5,7 @@ import {
   parseAllowedUrl,
   parseAppScheme,
 } from '../../../../domain/app/allowed-entry.ts'
+import { allRefusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -76,9 +77,9 @@ async function testPage(visit: Visit, app: AppResource, url: string): Promise<Pa
   const origin = URL.parse(url)?.origin
   const isOffered =
     visit.form.has('url') ||
-    (await visit.get('refusal.list', { query: { app: app.slug, code: 'url_not_allowed', limit: 200 } })).items.some(
-      (refusal) => refusal.origin === origin,
-    )
+    (
+      await visit.get('refusal.list', { query: { app: app.slug, code: 'url_not_allowed', limit: allRefusalsMax } })
+    ).items.some((refusal) => refusal.origin === origin)
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value, isOffered } })
 }
 

@@ -5,6 +5,7 @@ import { heldDays } from '../../../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import { codePlaces } from '../../../../domain/request/email-content.ts'
+import { allRefusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -95,9 +96,6 @@ const testForm = newForm('test-email', {
   locale: { label: 'Language', choices: languageOrApp },
 })
 
-/** Refused requests that the page of an app groups. */
-const shownRefusals = 200
-
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
 
 async function appPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
@@ -109,7 +107,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
       visit.get('status.show', {}),
       visit.get('usage.list', {}),
       visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } }),
-      visit.get('refusal.list', { query: { app: app.slug, limit: shownRefusals } }),
+      visit.get('refusal.list', { query: { app: app.slug, limit: allRefusalsMax } }),
       visit.get('email.list', { query: { app: app.slug, limit: lastEmails } }),
       visit.get('key.list', { params }),
     ])

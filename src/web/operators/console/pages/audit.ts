@@ -7,7 +7,7 @@ import { listAll } from '../../../../management/list-all.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm } from '../form.ts'
-import { older, section, tabs } from '../parts.ts'
+import { older, readFilters, section, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 import { renderChanges } from './audit-changes.ts'
@@ -32,11 +32,6 @@ const filterForm = newForm('audit', {
 const filterNames = ['app', 'actor', 'from', 'to', 'group'] as const
 type Filters = Readonly<Partial<Record<(typeof filterNames)[number], string>>>
 
-function readFilters({ query }: Visit): Filters {
-  const given = filterNames.map((name) => [name, query.get(name)?.trim() ?? ''] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== ''))
-}
-
 /** The last day is a part of the time that is asked for. */
 const toQuery = ({ app, actor, from, to, group }: Filters) => ({
   ...(app && { app }),
@@ -53,7 +48,7 @@ function toTime(date: string, afterMs: number): string {
 }
 
 export async function showAudit(visit: Visit): Promise<PageAnswer> {
-  const filters = readFilters(visit)
+  const filters: Filters = readFilters(visit.query, filterNames)
   const cursor = visit.query.get('cursor')
   const slugs = await readSlugs(visit)
   const known = new Map([...slugs, ...(await readPeople(visit))])

@@ -10,7 +10,18 @@ import { adviseOn } from '../../../../services/advice.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-types.ts'
 import { newForm } from '../form.ts'
-import { age, button, confirmation, linkButton, older, region, section, shorten } from '../parts.ts'
+import {
+  age,
+  button,
+  confirmation,
+  linkButton,
+  older,
+  readFilters,
+  region,
+  section,
+  shorten,
+  withFilters,
+} from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readApps, readKeyNames, type Slugs } from './app-names.ts'
 import { explainWait } from './email.ts'
@@ -42,20 +53,11 @@ const filterForm = newForm('filter', {
 
 const filterNames = ['app', 'key', 'type', 'state', 'recipient', 'within'] as const
 
-/** The filters of the address, without those that are empty. */
-function readFilters({ query }: Visit): Filters {
-  const given = filterNames.map((name) => [name, query.get(name) ?? ''] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== ''))
-}
-
-export const toAddress = (filters: Filters): string => {
-  const search = new URLSearchParams(filters).toString()
-  return search === '' ? '/emails' : `/emails?${search}`
-}
+export const toAddress = (filters: Filters): string => withFilters('/emails', filters)
 
 export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const { now, query } = visit
-  const { within, ...filters } = readFilters(visit)
+  const { within, ...filters } = readFilters(visit.query, filterNames)
   const cursor = query.get('cursor')
   // A cursor belongs to its filters, so the pages of a list share the time at which the first one was drawn.
   const since = query.get('since') ?? toSince(within, now)

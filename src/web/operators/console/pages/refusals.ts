@@ -1,7 +1,7 @@
 /** Refused requests: their list, those of an app in short, and one by its id. */
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
-import { refusalsMax } from '../../../../domain/request/refused-request.ts'
+import { allRefusalsMax, refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -13,12 +13,14 @@ import {
   hiddenFields,
   linkButton,
   older,
+  readFilters,
   region,
   section,
   shorten,
   shortTime,
   table,
   time,
+  withFilters,
 } from '../parts.ts'
 import { describeIssue, keptCodes, nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
@@ -39,19 +41,11 @@ const filterForm = newForm('filter', {
 
 const filterNames = ['app', 'code', 'key', 'recipient'] as const
 
-const toAddress = (filters: Readonly<Record<string, string>>): string => {
-  const search = new URLSearchParams(filters).toString()
-  return search === '' ? '/refusals' : `/refusals?${search}`
-}
+const toAddress = (filters: Readonly<Record<string, string>>): string => withFilters('/refusals', filters)
 
 export async function listRefusals(visit: Visit): Promise<PageAnswer> {
   const { query } = visit
-  const filters = Object.fromEntries(
-    filterNames.flatMap((name) => {
-      const value = query.get(name) ?? ''
-      return value === '' ? [] : [[name, value]]
-    }),
-  )
+  const filters = readFilters(query, filterNames)
   const cursor = query.get('cursor')
   const [{ items, next }, slugs] = await Promise.all([
     visit.get('refusal.list', { query: { ...filters, ...(cursor !== null && { cursor }) } as object }),
@@ -135,7 +129,7 @@ export async function refusalsTable({ slug }: AppResource, items: Refused, visit
         age(at, now),
         html`<a href="${toAddress({ app: slug, code, key })}">${nameRefusal(code)}</a> <code class="soft">${code}</code>${renderIssues(issues)}`,
         html`${origin ?? '–'}${test}`,
-        `${formatCount(group.length)}${items.length >= 2 * refusalsMax ? '+' : ''}`,
+        `${formatCount(group.length)}${items.length >= allRefusalsMax ? '+' : ''}`,
         html`${nameKey(key, names)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
       ],
     ]

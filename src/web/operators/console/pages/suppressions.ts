@@ -5,7 +5,20 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { SuppressionResource } from '../../../../management/suppressions/suppressions.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
-import { age, button, confirmation, linkButton, older, section, shorten, shortTime, table, time } from '../parts.ts'
+import {
+  age,
+  button,
+  confirmation,
+  linkButton,
+  older,
+  readFilters,
+  section,
+  shorten,
+  shortTime,
+  table,
+  time,
+  withFilters,
+} from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 
@@ -54,24 +67,13 @@ type Filters = Partial<Record<'app' | 'reason' | 'destination', string>>
 
 const filterNames = ['app', 'reason', 'destination'] as const
 
-const readFilters = (from: URLSearchParams): Filters =>
-  Object.fromEntries(
-    filterNames.flatMap((name) => {
-      const value = from.get(name) ?? ''
-      return value === '' ? [] : [[name, value]]
-    }),
-  )
-
-const toAddress = (filters: Readonly<Record<string, string>>): string => {
-  const search = new URLSearchParams(filters).toString()
-  return search === '' ? '/suppressions' : `/suppressions?${search}`
-}
+const toAddress = (filters: Readonly<Record<string, string>>): string => withFilters('/suppressions', filters)
 
 export const showSuppressions = (visit: Visit): Promise<PageAnswer> => suppressionsPage(visit, null)
 
 async function suppressionsPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const { now, query } = visit
-  const filters = readFilters(query)
+  const filters = readFilters(query, filterNames)
   const cursor = query.get('cursor')
   const here = { ...filters, ...(cursor !== null && { cursor }) }
   const [list, slugs] = await Promise.all([
@@ -233,7 +235,7 @@ function readBack({ form }: Visit): string {
 }
 
 export async function clearSuppressions(visit: Visit): Promise<PageAnswer> {
-  const filters = readFilters(visit.form) as Record<string, string>
+  const filters = readFilters(visit.form, filterNames)
   const after = visit.form.get('after')
   const { next } = await visit.get('suppression.clear', { body: { ...filters, ...(after && { after }) } })
   return next === null
