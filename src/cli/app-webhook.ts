@@ -1,10 +1,11 @@
 /** `postern app-webhook`: where an app is notified of emails that bounced, failed or were suppressed. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { shortenId } from '../domain/id.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, command } from './command.ts'
 import type { Call } from './context.ts'
 import { graceOption } from './options.ts'
-import { CommandFailed, formatTime, listing, record } from './output.ts'
+import { CommandFailed, formatTime, formatTimeAndAge, listing, record } from './output.ts'
 
 type Listed = Answer<'webhook.list'>
 type Message = Listed['items'][number]
@@ -23,9 +24,10 @@ const list = command({
       ['receiver', failingSince === null ? null : `failing since ${formatTime(failingSince)}`],
     ])
     const messages = listing(items, '', {
+      message: ({ id }) => shortenId(id),
       at: ({ at }) => formatTime(at),
       event: ({ event }) => event,
-      email: ({ email }) => email ?? '',
+      email: ({ email }) => shortenId(email ?? ''),
       state: describeState,
       tries: ({ tries }) => String(tries),
     })
@@ -55,31 +57,66 @@ const test = command({
     const { id } = await call('webhook.test', { params: { app }, body: {} })
     return untilAnswered(call, app, id)
   },
-  show: ({ result }, [app]) => `Delivered: the receiver of ${app} answered ${result}.`,
+  show: describeDelivered,
+})
+
+const show = command({
+  use: 'show <app> <message>',
+  about: 'show one message, its JSON, and the last answer of the receiver',
+  examples: ['postern app-webhook show acme wh_…'],
+  run: ({ call }, [app, message]) => call('webhook.show', { params: { app, message } }),
+  show: (message) =>
+    record([
+      ['message', message.id],
+      ['event', message.event],
+      ['email', message.email],
+      ['at', formatTimeAndAge(message.at)],
+      ['state', describeState(message)],
+      ['tries', message.tries],
+      ['response', message.response],
+      ['recipient', message.email === null ? null : message.keepsRecipient ? 'sent along' : 'no longer kept'],
+      ['JSON', message.payload],
+    ]),
+})
+
+const send = command({
+  use: 'send <app> <message>',
+  about: 'send a message again, or a waiting one now, and wait for the answer of the receiver',
+  examples: ['postern app-webhook send acme wh_…'],
+  async run({ call }, [app, message]) {
+    const { id } = await call('webhook.send', { params: { app, message }, body: {} })
+    return untilAnswered(call, app, id)
+  },
+  show: describeDelivered,
 })
 
 export const webhookCommands: CommandGroup = {
   name: 'app-webhook',
   about: 'notify an app of emails that bounced, failed or were suppressed',
-  commands: [list, secret, test],
+  commands: [list, show, send, secret, test],
 }
 
 /** A process with the role worker sends the message. */
 const waitMs = 15_000
 const askEveryMs = 250
 
-async function untilAnswered(call: Call, app: string, id: string): Promise<Message> {
+async function untilAnswered(call: Call, app: string, message: string): Promise<Message> {
   const endMs = performance.now() + waitMs
   for (;;) {
-    const { items } = await call('webhook.list', { params: { app } })
-    const message = items.find((item) => item.id === id)
-    if (message?.state === 'sent') return message
-    if (message !== undefined && message.result !== null)
-      throw new CommandFailed(`the receiver of ${app} did not accept it: ${message.result}`)
+    const tried = await call('webhook.show', { params: { app, message } })
+    if (tried.state === 'sent') return tried
+    if (tried.result !== null)
+      throw new CommandFailed(
+        `the receiver of ${app} did not accept it: ${[tried.result, tried.response].join(' ').trim()}`,
+      )
     if (performance.now() > endMs)
       throw new CommandFailed('no process sent it within 15 s: is one with the role worker running?')
     await sleep(askEveryMs)
   }
+}
+
+function describeDelivered({ result }: Message, [app]: readonly [string, string]): string {
+  return `Delivered: the receiver of ${app} answered ${result}.`
 }
 
 function describeState({ nextTryAt, result, state }: Message): string {

@@ -15,6 +15,7 @@ import { devCommand } from './dev.ts'
 import { doctorCommand } from './doctor.ts'
 import { domainCommands } from './domain.ts'
 import { emailCommands } from './email.ts'
+import { exportCommand } from './export.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { keyCommands } from './key.ts'
 import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
@@ -33,7 +34,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
   'Run the service': [devCommand, serveCommand, doctorCommand, migrateCommand, secretCommands],
   'See what happens': [
     ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],
-    ...[usageCommand, suppressionCommands, reportCommands, auditCommand],
+    ...[usageCommand, suppressionCommands, reportCommands, auditCommand, exportCommand],
   ],
   'Set up an app': [appCommands, keyCommands, domainCommands, authHookCommands, webhookCommands, applyCommand],
   'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],

@@ -68,6 +68,8 @@ export const enqueueDeadlineMs = 2000
 export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]
 /** Webhooks of one app that wait. */
 export const waitingWebhooksMax = 1000
+/** The newest webhooks of an app, which its page shows. */
+export const webhooksListed = 100
 /** Days for which a webhook is tried at most. */
 export const webhookDays = 3
 /** How long a sender has a webhook to itself; a try takes much less. */

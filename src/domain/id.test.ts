@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { idFloor, newId } from './id.ts'
+import { idFloor, isIdStart, newId, shortenId } from './id.ts'
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 /** The part of an id as a number. */
@@ -54,4 +54,13 @@ test('the floor of a time is the smallest id of that time', () => {
   assert.equal(idFloor('em', at), `em_${newId('em', at).slice(3, 13)}`)
   assert.ok(idFloor('em', at) <= newId('em', at))
   assert.ok(idFloor('em', at + 1) > `em_${newId('em', at).slice(3, 13)}`)
+})
+
+test('an id is shown by its beginning, and found by that; other texts are no ids', () => {
+  const id = newId('em', 1_700_000_000_000)
+  assert.equal(shortenId(id), id.slice(0, 19))
+  for (const text of ['production', 'em_', `${id}0`, 'em_0123', 'All apps']) assert.equal(shortenId(text), text)
+  for (const start of [shortenId(id), id.slice(0, 17), id.slice(0, 28)]) assert.ok(isIdStart(start), start)
+  for (const text of [id, id.slice(0, 16), `${id}0`, 'production', `em_${'0'.repeat(1000)}`])
+    assert.ok(!isIdStart(text))
 })

@@ -31,15 +31,16 @@ type Ids = {
   node: NodeId
   req: string
 }
+export type IdKind = keyof Ids
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 const sequenceMax = 32 ** 4 - 1
 
 /** The time and sequence number of the newest id, per kind: kinds may be made by different clocks. */
-const newest: Partial<Record<keyof Ids, { atMs: number; sequence: number }>> = {}
+const newest: Partial<Record<IdKind, { atMs: number; sequence: number }>> = {}
 
 /** A new id of the given kind, at `nowMs` (milliseconds since 1970 UTC). */
-export function newId<K extends keyof Ids>(kind: K, nowMs: number): Ids[K] {
+export function newId<K extends IdKind>(kind: K, nowMs: number): Ids[K] {
   const last = newest[kind] ?? { atMs: 0, sequence: 0 }
   newest[kind] = last
   if (nowMs > last.atMs) {
@@ -78,5 +79,25 @@ export function digitsOfBytes(bytes: Uint8Array, begin: number, end: number): st
   return text
 }
 
+const idLength = 26
+/** The time, the sequence number and two random characters: these tell an id from all others of a database. */
+const shortLength = 16
+/** Two ids that begin with fewer characters could be made in the same millisecond. */
+const startMin = 14
+
+const shape = /^([a-z]{2,4}_)([0-9a-z]+)$/
+
+/** An id as pages and tables show it, `em_01m89zq3bs0000az`; any other text as it is. It is found by this, too. */
+export function shortenId(text: string): string {
+  const [, kind = '', digits = ''] = shape.exec(text) ?? []
+  return digits.length === idLength ? `${kind}${digits.slice(0, shortLength)}` : text
+}
+
+/** Whether the text may be the beginning of an id, long enough to name one. */
+export function isIdStart(text: string): boolean {
+  const [, , digits = ''] = shape.exec(text.slice(0, idLength + 10)) ?? []
+  return digits.length >= startMin && digits.length < idLength
+}
+
 /** The smallest id of a kind that can be made at `nowMs` or later. */
-export const idFloor = (kind: keyof Ids, nowMs: number): string => `${kind}_${digits(Math.max(0, nowMs), 10)}`
+export const idFloor = (kind: IdKind, nowMs: number): string => `${kind}_${digits(Math.max(0, nowMs), 10)}`

@@ -23,6 +23,7 @@ import {
   showMade,
 } from './people/people.ts'
 import { readReports, showReports } from './reports/reports.ts'
+import { exportList } from './service/export-list.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
 import { listUsage, showActivity, showUsage } from './service/show-activity.ts'
@@ -36,7 +37,7 @@ import {
   removeSuppression,
 } from './suppressions/suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
-import { listWebhooks, makeWebhookSecret, testWebhook } from './webhooks/webhooks.ts'
+import { listWebhooks, makeWebhookSecret, sendWebhookAgain, showWebhook, testWebhook } from './webhooks/webhooks.ts'
 
 const operations = {
   'app.list': listApps,
@@ -84,11 +85,14 @@ const operations = {
   'webhook.list': listWebhooks,
   'webhook.secret': makeWebhookSecret,
   'webhook.test': testWebhook,
+  'webhook.show': showWebhook,
+  'webhook.send': sendWebhookAgain,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,
   'checks.run': runChecks,
   'audit.list': listAudit,
+  'list.export': exportList,
   'token.list': listTokens,
   'token.create': createToken,
   'token.revoke': revokeToken,

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from 'typebox'
 import { auditedPerDayMax } from '../domain/bounds.ts'
-import type { AppId } from '../domain/id.ts'
+import { type AppId, isIdStart } from '../domain/id.ts'
 import { isAtLeast } from '../domain/operator/management-token.ts'
 import { isFreshSignIn } from '../domain/operator/sign-in.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
@@ -37,7 +37,7 @@ export async function perform(
 ): Promise<Result<unknown>> {
   const operation = findOperation(call.name)
   const context = { ...management, access }
-  const params = storable(call.params)
+  const params = await completeIds(context, storable(call.params))
   const target = await findAllowed(operation, context, params)
   if (!target.ok) return target
   const input = call.read()
@@ -47,7 +47,8 @@ export async function perform(
   const issues = [query, body].flatMap((part) => (part.ok ? [] : part.issues))
   if (!query.ok || !body.ok) return invalid(issues)
   const { ifVersion, ifAbsent } = input.value
-  const whole = { params, query: query.value, body: body.value, ifVersion, ifAbsent } as AnyInput
+  const filters = await completeIds(context, query.value as Record<string, unknown>)
+  const whole = { params, query: filters, body: body.value, ifVersion, ifAbsent } as AnyInput
   // A dry run changes nothing.
   const isDry = (query.value as { dryRun?: boolean } | undefined)?.dryRun === true
   const refused = isDry
@@ -57,6 +58,21 @@ export async function perform(
   if (refused !== null) return refused
   const run = () => operation.run(context, whole, target.value)
   return operation.costly ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run) : run()
+}
+
+/** Shortened ids, as pages and tables show them, in full. One that two ids begin with stays as it is. */
+async function completeIds<Values extends Readonly<Record<string, unknown>>>(
+  { store }: Context,
+  values: Values,
+): Promise<Values> {
+  const texts = Object.entries(values).filter(([, value]) => typeof value === 'string' && isIdStart(value))
+  const whole = await Promise.all(
+    texts.map(async ([name, start]) => {
+      const [id, other] = await store.findIdsFrom(start as string)
+      return [name, other === undefined ? (id ?? start) : start] as const
+    }),
+  )
+  return { ...values, ...Object.fromEntries(whole) }
 }
 
 /** The costly calls that run in this process, by their operation, actor and app. */

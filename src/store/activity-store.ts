@@ -35,6 +35,9 @@ export type RefusalQuery = {
   readonly code?: RefusalCode
   /** The name that `nameRecipient` returns. */
   readonly recipient?: string
+  /** Refused at this time or later, and before `until`. */
+  readonly since?: number
+  readonly until?: number
   /** Only those with a smaller request id. */
   readonly before?: string
   readonly limit: number

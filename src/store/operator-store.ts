@@ -53,6 +53,10 @@ export type EmailQuery = {
   readonly recipient?: string
   /** Accepted at this time or later, by the time that the id holds. */
   readonly since?: number
+  /** Accepted before this time. */
+  readonly until?: number
+  /** A part of a reply, or of the name of a relay, in any case. */
+  readonly reply?: string
   readonly before?: EmailId
   /**
    * The most items of a page. It may hold fewer, also none, and yet have a `next`: a step reads a bounded
@@ -247,6 +251,9 @@ export interface OperatorStore {
   revokeToken(id: TokenId, actor: Actor): Promise<TokenRecord | null>
   /** Records that a token was used now. */
   noteTokenUse(id: TokenId): Promise<void>
+
+  /** The ids that begin so, two at most: `em_01m89zq3bs0000` names an email if there is only one. */
+  findIdsFrom(start: string): Promise<readonly string[]>
 
   /** Writes an entry for an action that changes nothing in the store. */
   recordAction(action: Action, actor: Actor): Promise<void>

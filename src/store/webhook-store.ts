@@ -33,23 +33,28 @@ export type ClaimedWebhook = WebhookMessage & NewWebhookMessage & { readonly tri
 /** The end of a try. `waitMs`: how long the message waits for the next one; null if it has ended. */
 export type WebhookTry = Pick<ClaimedWebhook, 'id' | 'app' | 'tries'> & {
   readonly result: string
+  /** The beginning of the body that the receiver answered, redacted, unless it accepted. */
+  readonly response?: string | null
   /** Null if the try says nothing about the receiver. */
   readonly receiver: 'accepts' | 'fails' | null
   readonly waitMs: number | null
 }
 
-/** `dueAt` is null for a message that has ended. */
+/** `dueAt`: null for a message that has ended; 0 for one that is tried at once. */
 export type WebhookMessageRecord = WebhookMessage & {
   readonly dueAt: number | null
   readonly tries: number
   readonly result: string | null
+  readonly response: string | null
+  /** Whether it would be sent with the recipient. */
+  readonly keepsRecipient: boolean
 }
 
 /** An app with messages that are due. `url`: null if it has no address any more. */
 export type DueWebhooks = WebhookSecrets & {
   readonly url: string | null
-  /** One of them is a test that was not tried yet; it is claimed first. */
-  readonly hasTest: boolean
+  /** An operator waits for one of them; it is claimed first. */
+  readonly isUrgent: boolean
 }
 
 export interface WebhookStore {
@@ -58,6 +63,8 @@ export interface WebhookStore {
    * wait. One about a suppressed email also gets the reason, and the end of the suppression.
    */
   addWebhookMessage(message: NewWebhookMessage): Promise<WebhookMessageId | 'unwanted' | 'full'>
+  /** Has a message tried at once, once more if it has ended. */
+  sendWebhookAgain(app: AppId, id: WebhookMessageId): Promise<'done' | 'not_found' | 'full'>
   /** The apps with messages that are due. */
   listDueWebhooks(): Promise<readonly DueWebhooks[]>
   /** Leases at most `max` due messages of an app, for `webhookLeaseMs`. */
@@ -70,6 +77,7 @@ export interface WebhookStore {
   listReceivers(): Promise<readonly ReceiverRecord[]>
   /** The newest messages of an app, newest first. */
   listWebhookMessages(app: AppId, limit: number): Promise<readonly WebhookMessageRecord[]>
+  findWebhookMessage(app: AppId, id: WebhookMessageId): Promise<WebhookMessageRecord | null>
   /**
    * The secret before signs as well until `oldUntil`, and those before it until their own times; if it is
    * over, none does. Null if there is no such app.

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { stepMax } from '../../src/domain/bounds.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { lostLeaseWaitsMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -188,6 +189,44 @@ export function operators(it: It): void {
     assert.equal((await states(sending)).length, 2)
     assert.equal((await states({ ...sending, recipient: store.nameRecipient('bob@x.org' as EmailAddress) })).length, 1)
     assert.equal((await states({ ...sending, type: 'password_reset' })).length, 0)
+  })
+
+  it('lists keep to a period, and find a part of a reply but no field of a record', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const second = await store.enqueue(request(store, sender))
+    assert.ok(second.kind === 'queued')
+    // The ids of this process may be ahead of the store's clock.
+    const digits = [...second.emailId.slice(3, 13)].map((digit) => '0123456789abcdefghjkmnpqrstvwxyz'.indexOf(digit))
+    const ms = digits.reduce((sum, digit) => sum * 32 + digit, 0)
+    const reply = parseReply('250 2.0.0 Ok: queued as 4Fx"Ä_9')
+    for (const held of await claim(store))
+      await store.recordOutcome(held, { kind: 'delivered', reply, relay: 'mx.test:25' })
+    const count = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
+      (await listEmails(store, { limit: 9, ...query })).length
+    assert.deepEqual([await count({ since: ms }), await count({ since: ms + 1 })], [2, 0])
+    assert.deepEqual([await count({ until: ms + 1 }), await count({ until: ms - 9999 })], [2, 0])
+    assert.equal(await count({ since: ms, until: ms + 1 }), 2)
+    for (const text of ['4fX"', '_9', 'MX.test']) assert.equal(await count({ reply: text }), 2, text)
+    for (const text of ['4Fx9', '4Fx__', '%', 'outcome', 'delivered'])
+      assert.equal(await count({ reply: text }), 0, text)
+  })
+
+  it('an id is found by how it begins, in all tables that have such ids', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const sent = await store.enqueue(request(store, sender))
+    assert.ok(sent.kind === 'queued')
+    const id = sent.emailId
+    const find = (length: number) => store.findIdsFrom(id.slice(0, length))
+    assert.deepEqual(await find(19), [id])
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    assert.deepEqual(await find(17), [id])
+    assert.deepEqual(await store.findIdsFrom(sender.keyId.slice(0, 20)), [sender.keyId])
+    await store.enqueue(request(store, sender))
+    await store.enqueue(request(store, sender))
+    assert.equal((await find(8)).length, 2, 'two at most')
+    assert.deepEqual(await store.findIdsFrom('em_zzzzzzzzzzzzzz'), [])
+    assert.deepEqual(await store.findIdsFrom('constructor_x'), [])
   })
 
   it('a request over the limit of its key is no use of the key', async (_t, { store, advance }) => {

@@ -270,6 +270,13 @@ export const operatorCases: Cases<ScriptName> = {
       assert.match(it.run('addWebhookMessage', message), /^wh_/)
     },
   },
+  sendWebhookAgain: {
+    full: (it) => assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'full'),
+    'one that has ended': (it) => {
+      endOneWebhook(it)
+      assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'done')
+    },
+  },
   claimWebhooks: {
     'those that are due': (it) => assert.equal(it.run('claimWebhooks', acme, 10).length, 10),
     'none is due': (it) => {

@@ -1,7 +1,7 @@
 /** Conformance: webhooks, from the event to the end of the last try. */
 import assert from 'node:assert/strict'
 import { keepDays, scanEveryMs, waitingWebhooksMax, webhookDays, webhookLeaseMs } from '../../src/domain/bounds.ts'
-import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
+import { type AppId, type EmailId, newId, type WebhookMessageId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import {
   makeWebhookSecret,
@@ -130,6 +130,41 @@ export function webhooks(it: It): void {
     assert.equal((await store.listWebhookMessages(app.id, 1)).length, 1)
     advance(webhookLeaseMs + clockMs)
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
+  })
+
+  it('a message is sent again at once, with its recipient unless it was accepted', async (_t, { store, advance }) => {
+    const { app } = await newReceiver(store, 'acme')
+    const other = await newReceiver(store, 'other')
+    for (let n = 0; n < 2; n++) await store.addWebhookMessage(failed(app.id))
+    advance(clockMs)
+    const [first, second] = await store.claimWebhooks(app.id, 2)
+    assert.ok(first && second)
+    await store.endWebhookTry({ ...first, result: '204', receiver: 'accepts', waitMs: null })
+    const response = 'no such user'
+    await store.endWebhookTry({ ...second, result: '500', response, receiver: 'fails', waitMs: null })
+    const find = (id: WebhookMessageId) => store.findWebhookMessage(app.id, id)
+    assert.deepEqual([(await find(first.id))?.keepsRecipient, (await find(second.id))?.keepsRecipient], [false, true])
+    assert.equal((await find(second.id))?.response, response)
+    assert.equal(await store.sendWebhookAgain(other.app.id, second.id), 'not_found')
+    assert.equal(await store.sendWebhookAgain(app.id, newId('wh', 0)), 'not_found')
+    assert.equal(await store.findWebhookMessage(other.app.id, second.id), null)
+    assert.deepEqual(await store.listDueWebhooks(), [])
+    await store.addWebhookMessage(failed(app.id))
+    assert.equal(await store.sendWebhookAgain(app.id, second.id), 'done')
+    assert.equal((await store.listDueWebhooks())[0]?.isUrgent, true)
+    const [again] = await store.claimWebhooks(app.id, 1)
+    assert.deepEqual(
+      [again?.id, again?.tries, again?.sealed],
+      [second.id, 2, 'sealed'],
+      'before those that wait longer',
+    )
+    assert.equal((await store.listDueWebhooks())[0]?.isUrgent, false)
+    assert.deepEqual([(await find(second.id))?.result, (await find(second.id))?.response], [null, null])
+    assert.ok(again)
+    await store.endWebhookTry({ ...again, result: '500', receiver: 'fails', waitMs: null })
+    advance(webhookDays * day + clockMs)
+    while ((await store.maintain()).more);
+    assert.equal((await find(second.id))?.keepsRecipient, false, 'no recipient is kept for longer')
   })
 
   it('the record says since when a receiver fails, and forgets it with a success', async (_t, { store, advance }) => {

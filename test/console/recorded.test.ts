@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { shortenId } from '../../src/domain/id.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { postern } from '../support/cli.ts'
@@ -25,14 +26,14 @@ const names = new Map<string, string>()
 function settle(text: string): string {
   const nameAgain = (found: string, kind: string): string => {
     const same = [...names.values()].filter((name) => name.startsWith(`${kind}_`)).length + 1
-    const name = names.get(found) ?? `${kind}_${same}`
-    names.set(found, name)
+    const start = shortenId(found)
+    const name = names.get(start) ?? `${kind}_${same}`
+    names.set(start, name)
     return name
   }
   return (
     text
-      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au|sp)_[-\w]{8,}/g, nameAgain)
-      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au|sp)_…\w+/g, '$1_…')
+      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au|sp|wh)_[-\w]{8,}/g, nameAgain)
       .replace(/(em_\d+)\.[0-9a-z]{10}\b/g, '$1.MAC')
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'nonce')
       .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')

@@ -4,7 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { composeWebhookSender } from '../../src/compose/webhooks.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { recipientSealer } from '../../src/store/crypto/webhook-secret.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { operator } from '../support/operator.ts'
+import { newSender } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
 const admin = newVisitor(service, await signIn(service))
@@ -12,7 +16,12 @@ const path = '/apps/acme/webhooks'
 const open = async (visitor = admin) => (await visitor.get(path)).text()
 
 let status = 204
-const receiver = createServer((_request, response) => response.writeHead(status).end())
+let body = ''
+const received: string[] = []
+const receiver = createServer(async (request, response) => {
+  received.push((await request.toArray()).join(''))
+  response.writeHead(status).end(body)
+})
 await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
 after(() => receiver.close())
 const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
@@ -71,4 +80,44 @@ test('an admin of one app may replace the secret and not the address; an operato
   assert.ok(seen.includes(url) && !seen.includes('elsewhere.test'))
   assert.doesNotMatch(await open(people.operator), /Replace the secret/)
   assert.doesNotMatch(await open(people.reader), /Send a test message/)
+})
+
+test('a message shows its JSON and the answer of the receiver, and is sent again', async () => {
+  status = 500
+  body = 'ana@example.com: no such user\nat /srv/app.js:1'
+  const [email] = (await service.store.listEmails({ limit: 1 })).items
+  assert.ok(email)
+  const seal = recipientSealer(service.config.ring)
+  const sealed = seal(email.id, 'ana@example.com' as EmailAddress)
+  const facts = { emailType: 'magic_link', cause: 'no_mailbox', permanent: true } as const
+  const message = { app: service.app.id, event: 'email.bounced', email: email.id, facts, sealed } as const
+  const id = await service.store.addWebhookMessage(message)
+  const page = async () => (await admin.get(`${path}/${id}`)).text()
+  assert.match(await page(), /Send now/)
+  assert.equal((await admin.post(`${path}/${id}/send`)).status, 303)
+  const failed = await page()
+  assert.match(failed, /&quot;cause&quot;: &quot;no_mailbox&quot;/)
+  assert.match(failed, />500</)
+  assert.match(failed, /: no such user at \/srv\/app\.js/)
+  assert.doesNotMatch(failed, /ana@example/)
+  assert.match(failed, /Postern adds the recipient as data\.to/)
+  status = 204
+  assert.equal((await admin.post(`${path}/${id}/send`)).status, 303)
+  assert.equal(JSON.parse(received.at(-1) ?? '').data.to, 'ana@example.com')
+  assert.match(await page(), /The recipient is no longer kept[\s\S]*Send again|Send again[\s\S]*no longer kept/)
+  const count = received.length
+  assert.equal((await admin.post(`${path}/${id}/send`)).status, 303)
+  assert.equal(received.length, count + 1)
+  assert.equal(JSON.parse(received.at(-1) ?? '').data.to, undefined)
+  const audit = await (await admin.get('/audit?group=emails')).text()
+  assert.match(audit, /sent a webhook to .*acme.* again/)
+  assert.equal((await admin.get(`${path}/wh_unknown`)).status, 404)
+  assert.equal((await admin.post(`${path}/wh_unknown/send`)).status, 404)
+  const other = await newSender(service, 'elsewhere')
+  const elsewhere = newVisitor(service, await signIn(service, 'operator', [other.app.id]))
+  assert.equal((await elsewhere.get(`${path}/${id}`)).status, 404)
+  assert.equal((await elsewhere.post(`/apps/elsewhere/webhooks/${id}/send`, {})).status, 404)
+  await service.store.updateApp(other.app.id, { settings: { ...other.app.settings, webhookUrl: url } }, operator)
+  await service.store.setWebhookSecret({ app: other.app.id, sealed: '', oldUntil: 0 }, operator)
+  assert.equal((await elsewhere.post(`/apps/elsewhere/webhooks/${id}/send`, {})).status, 404, 'of another app')
 })

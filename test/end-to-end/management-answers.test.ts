@@ -172,6 +172,7 @@ test('searches for an address, checks of a domain and test messages are in the a
     ['suppression.find', '/v1/suppressions/find', { to: 'ada@example.com' }],
     ['domain.check', '/v1/apps/audited/domain/check', undefined],
     ['webhook.test', '/v1/apps/audited/webhooks/test', {}],
+    ['list.export', '/v1/export', { list: 'refusals' }],
   ] as const) {
     const answer = await ask(service, `POST ${path}`, { token: admin(), ...(body && { body }) })
     assert.ok(answer.status < 300, answer.text)

@@ -255,7 +255,8 @@ const forPeople = 'account.remove_passkey'
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end', 'report.read', 'auth_hook.check', 'webhook.test'] as const),
+  ...(['person.remove_passkey', 'session.end', 'report.read', 'auth_hook.check'] as const),
+  ...(['webhook.test', 'webhook.show', 'webhook.send'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */
@@ -343,12 +344,15 @@ async function commandsFor(
     'webhook.list': ['app-webhook', 'list', 'acme'],
     'webhook.secret': ['app-webhook', 'secret', 'acme'],
     'webhook.test': ['app-webhook', 'test', 'acme'],
+    'webhook.show': ['app-webhook', 'show', 'acme', 'wh_x'],
+    'webhook.send': ['app-webhook', 'send', 'acme', 'wh_x'],
     'auth_hook.connect': ['auth-hook', 'connect', 'acme', 'kratos'],
     'auth_hook.check': ['auth-hook', 'check', 'acme', 'kratos'],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],
     'audit.list': ['audit'],
+    'list.export': ['export', 'audit'],
     'token.list': ['token', 'list'],
     'token.create': ['token', 'create', `y ${way}`, '--role', 'reader', '--app', 'acme'],
     'token.revoke': ['token', 'revoke', token.id],

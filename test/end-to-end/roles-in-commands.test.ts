@@ -73,10 +73,13 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'webhook.list': ({ app }) => ['app-webhook', 'list', app.slug],
   'webhook.secret': ({ app }) => ['app-webhook', 'secret', app.slug],
   'webhook.test': ({ app }) => ['app-webhook', 'test', app.slug],
+  'webhook.show': ({ app, message }) => ['app-webhook', 'show', app.slug, message],
+  'webhook.send': ({ app, message }) => ['app-webhook', 'send', app.slug, message],
   'status.show': () => ['status'],
   'queue.show': () => ['queue'],
   'checks.run': () => ['doctor'],
   'audit.list': () => ['audit'],
+  'list.export': () => ['export', 'emails'],
   'token.list': () => ['token', 'list'],
   'token.create': () => ['token', 'create', `made ${serial++}`, '--role', 'reader'],
   'token.revoke': ({ token }) => ['token', 'revoke', token],
@@ -100,7 +103,7 @@ const names = [...(Object.keys(commands) as Command[]).filter((name) => !last.in
 /** These also answer 1 for what they report, or, as this app has no webhook address, for that. */
 const mayFail = new Set<Command>([
   ...(['status.show', 'checks.run', 'domain.check', 'auth_hook.check'] as const),
-  ...(['app.test_email', 'webhook.test', 'report.read'] as const),
+  ...(['app.test_email', 'webhook.test', 'webhook.send', 'report.read'] as const),
 ])
 
 /** A mail server that pipes a report then keeps it (`sysexits.h`). */

@@ -25,6 +25,7 @@ export async function newTarget(service: TestService) {
   const from = { name: 'Acme', address: `auth@${domain}` }
   const sender = await newSender(service, slug, { ...testSettings, from, webhookUrl })
   await store.setWebhookSecret({ app: sender.app.id, sealed: '', oldUntil: 0 }, operator)
+  const test = { app: sender.app.id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const
   const key = { domain, selector: 'p1', algorithm: 'ed25519', publicKey: '', sealed: '' } as const
   await store.addSigningKey({ ...key, app: sender.app.id }, operator)
   const headers = { authorization: `Bearer ${sender.key}` }
@@ -64,6 +65,7 @@ export async function newTarget(service: TestService) {
   assert.ok(suppression !== null && suppression !== 'too_many')
   return {
     suppression: suppression.id,
+    message: await store.addWebhookMessage(test),
     app: sender.app,
     key: sender.keyId,
     deliveryKey: sender.key,
@@ -98,6 +100,8 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'domain.activate_key': () => ({ unchecked: true }),
   'webhook.secret': () => ({}),
   'webhook.test': () => ({}),
+  'webhook.send': () => ({}),
+  'list.export': () => ({ list: 'emails' }),
   'auth_hook.connect': () => ({}),
   'auth_hook.check': () => ({}),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
@@ -120,6 +124,7 @@ export function requestFor(name: OperationName, target: Target, asId = true) {
     passkey: target.passkey,
     session: target.session,
     suppression: target.suppression,
+    message: target.message,
     selector: 'p1',
     system: 'kratos',
   }

@@ -52,8 +52,19 @@ test('a status from 200 to 299 takes the message; the body is not waited for', a
     [503, false],
   ] as const) {
     const url = await listen(t, (response) => response.writeHead(status, { location: '/x' }).write('endless'))
-    assert.deepEqual(await post(url), { result: String(status), isTaken })
+    assert.deepEqual(await post(url), { result: String(status), isTaken, response: isTaken ? null : 'endless' })
   }
+})
+
+test('of a refusal the beginning is read, however long it is or takes', { timeout: 20_000 }, async (t) => {
+  const long = await listen(t, (response) => response.writeHead(400).end('x'.repeat(1e6)))
+  assert.deepEqual(await post(long), { result: '400', isTaken: false, response: 'x'.repeat(2000) })
+  const cut = await listen(t, (response) => {
+    response.writeHead(503, { 'content-length': 100 }).write('half')
+    response.destroy()
+  })
+  const answer = await post(cut)
+  assert.equal(answer.isTaken, false)
 })
 
 test('a receiver that does not answer, or answers without an end, is given up in time', {
@@ -63,6 +74,7 @@ test('a receiver that does not answer, or answers without an end, is given up in
   assert.deepEqual(await post(silent, { timeoutMs: 50 }), {
     result: 'no answer within 0.05 s',
     isTaken: false,
+    response: null,
   })
   const endless = createTcpServer((socket) => {
     socket.on('error', () => {})
@@ -73,7 +85,7 @@ test('a receiver that does not answer, or answers without an end, is given up in
   await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve))
   t.after(() => endless.close())
   const huge = await post(`http://127.0.0.1:${(endless.address() as AddressInfo).port}/`)
-  assert.deepEqual(huge, { result: 'no answer (HPE_HEADER_OVERFLOW)', isTaken: false })
+  assert.deepEqual(huge, { result: 'no answer (HPE_HEADER_OVERFLOW)', isTaken: false, response: null })
   const stopped = AbortSignal.abort()
   assert.equal((await post(silent, { stopped })).isTaken, false)
 })
@@ -95,12 +107,12 @@ test('a receiver that switches protocols, or says for ever that it goes on, gets
     return post(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
   }
   const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'
-  assert.deepEqual(await say(upgrade), { result: 'no answer', isTaken: false })
+  assert.deepEqual(await say(upgrade), { result: 'no answer', isTaken: false, response: null })
   const flood = await say('HTTP/1.1 103 Early Hints\r\n\r\n', true)
   assert.equal(flood.isTaken, false)
   assert.doesNotMatch(flood.result, /within/)
   const polite = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'
-  assert.deepEqual(await say(polite), { result: '204', isTaken: true })
+  assert.deepEqual(await say(polite), { result: '204', isTaken: true, response: null })
 })
 
 test('unless it is allowed, no connection to the private network is made, by name or by address', async (t) => {
@@ -113,7 +125,7 @@ test('unless it is allowed, no connection to the private network is made, by nam
   const refuse = (text: string) => post(text, { allowsPrivate: false })
   assert.equal((await refuse(url)).result, 'needs https')
   const hosts = ['127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '[::1]', '10.0.0.1']
-  const privateNetwork = { result: 'its address is not on the public Internet', isTaken: false }
+  const privateNetwork = { result: 'its address is not on the public Internet', isTaken: false, response: null }
   for (const host of hosts) assert.deepEqual(await refuse(`https://${host}:${port}/`), privateNetwork, host)
   assert.match((await refuse(`https://localhost:${port}/`)).result, /^no answer \(/)
   for (const [addresses, result] of [

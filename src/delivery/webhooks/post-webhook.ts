@@ -1,5 +1,5 @@
 /**
- * One POST to the receiver of an app. Only its status is read. It follows no redirect, and reaches the public
+ * One POST to the receiver of an app. Its status is read, and the beginning of a refusal. It follows no redirect, and reaches the public
  * Internet alone unless the private network is allowed: the address is checked where the connection is made,
  * so that a name which changes between two look-ups leads nowhere else.
  */
@@ -29,10 +29,16 @@ type Options = {
   readonly timeoutMs?: number
 }
 
-/** `result`: the status, or in a few words why there was none. */
-export type WebhookAnswer = { readonly result: string; readonly isTaken: boolean }
+/**
+ * `result`: the status, or in a few words why there was none. `response`: the beginning of the body that came
+ * with another status than 2xx, as it was sent.
+ */
+export type WebhookAnswer = { readonly result: string; readonly isTaken: boolean; readonly response: string | null }
 
 const usualTimeoutMs = 10_000
+/** More of a refusal would not be shown. */
+const responseMax = 2000
+const responseMs = 1000
 /** Answers before the answer (1xx); a flood of them would take a processor. */
 const informationMax = 10
 
@@ -54,22 +60,43 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
     ...(url.protocol === 'https:' && { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }),
   })
   const answer = await new Promise<WebhookAnswer>((resolve) => {
+    let isAnswered = false
+    const giveUp = (why: string) => isAnswered || resolve(fail(why))
+    const late = `no answer within ${timeoutMs / 1000} s`
     // A proxy that does not answer is no connection yet, so the signal alone would not end the wait.
-    timeout.addEventListener('abort', () => resolve(fail(`no answer within ${timeoutMs / 1000} s`)))
-    request.once('response', ({ statusCode = 0 }) =>
-      resolve({ result: String(statusCode), isTaken: statusCode >= 200 && statusCode < 300 }),
-    )
-    request.on('error', (error: NodeJS.ErrnoException) =>
-      resolve(fail(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : explain(error))),
-    )
+    timeout.addEventListener('abort', () => giveUp(late))
+    request.once('response', (received) => {
+      isAnswered = true
+      const { statusCode = 0 } = received
+      const result = String(statusCode)
+      if (statusCode >= 200 && statusCode < 300) return resolve({ result, isTaken: true, response: null })
+      void readBeginning(received).then((text) => resolve({ result, isTaken: false, response: text || null }))
+    })
+    request.on('error', (error: NodeJS.ErrnoException) => giveUp(timeout.aborted ? late : explain(error)))
     // Also after 101, of which there is neither a response nor an error.
-    request.once('close', () => resolve(fail('no answer')))
+    request.once('close', () => giveUp('no answer'))
     let informed = 0
     request.on('information', () => ++informed > informationMax && request.destroy())
     request.end(body)
   })
   request.destroy()
   return answer
+}
+
+/** At most `responseMax` characters of a body, and what has come within `responseMs`. */
+function readBeginning(received: http.IncomingMessage): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let text = ''
+  const end = () => resolve(text.slice(0, responseMax))
+  const timer = setTimeout(end, responseMs)
+  received.setEncoding('utf8')
+  received.on('data', (part: string) => {
+    text += part
+    if (text.length >= responseMax) end()
+  })
+  received.once('close', end)
+  received.on('error', end)
+  return promise.finally(() => clearTimeout(timer))
 }
 
 type Route = { readonly headers?: Record<string, string>; readonly options: https.RequestOptions }
@@ -97,7 +124,7 @@ async function findRoute(url: URL, { allowsPrivate, ca, dnsServers }: Options): 
 
 type Done = (error: Error | null, address: string) => void
 
-const fail = (result: string): WebhookAnswer => ({ result, isTaken: false })
+const fail = (result: string): WebhookAnswer => ({ result, isTaken: false, response: null })
 
 const privateNetwork = 'its address is not on the public Internet'
 

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import { redact } from '../../domain/redaction/redact.ts'
 import { signStandardWebhook } from '../../domain/signatures.ts'
 import { gone, waitAfterTries, writeWebhook } from '../../domain/webhooks/webhook.ts'
 import type { Emit } from '../../observe/events.ts'
@@ -31,7 +32,8 @@ const sendingMax = 64
 const pauseMs = 5000
 const pauseMaxMs = 300_000
 
-const closed: WebhookAnswer = { result: 'the key ring lacks the key that sealed it', isTaken: false }
+const notSent = { isTaken: false, response: null } as const
+const closed: WebhookAnswer = { ...notSent, result: 'the key ring lacks the key that sealed it' }
 
 type Receiver = { sending: number; failures: number; pausedUntilMs: number }
 
@@ -91,8 +93,8 @@ export class WebhookSender {
     const receiver = this.#receivers.get(due.app) ?? { sending: 0, failures: 0, pausedUntilMs: 0 }
     this.#receivers.set(due.app, receiver)
     const leftMs = receiver.pausedUntilMs - this.#deps.store.now()
-    // An operator waits for the answer to a test. More is left only after the clock was set back.
-    if (!due.hasTest && leftMs > 0 && leftMs <= pauseMaxMs) return
+    // More is left only after the clock was set back.
+    if (!due.isUrgent && leftMs > 0 && leftMs <= pauseMaxMs) return
     // One message tells whether a receiver is back.
     const room = (receiver.failures > 0 ? 1 : perAppMax) - receiver.sending
     const max = Math.min(room, sendingMax - this.#sending)
@@ -116,14 +118,14 @@ export class WebhookSender {
     const begunAtMs = performance.now()
     try {
       const answer = await this.#post(due, message)
-      const { isTaken, result } = answer ?? closed
+      const { isTaken, response, result } = answer ?? closed
       const isUnanswered = this.#stopped.signal.aborted && !isTaken
       if (isUnanswered) return
       const isOfReceiver = answer !== null && due.url !== null
       if (isOfReceiver) this.#noteAnswer(receiver, isTaken)
       const waitMs = isTaken || result === gone || due.url === null ? null : waitAfterTries(tries)
       const state = !isOfReceiver ? null : isTaken ? 'accepts' : 'fails'
-      await store.endWebhookTry({ id, app, tries, result, receiver: state, waitMs })
+      await store.endWebhookTry({ id, app, tries, result, response, receiver: state, waitMs })
       const outcome = isTaken ? 'sent' : waitMs === null ? 'given_up' : 'failed'
       const tookMs = performance.now() - begunAtMs
       emit({ kind: 'webhook_tried', appId: app, emailId: email, event, outcome, result, tries, tookMs })
@@ -143,7 +145,7 @@ export class WebhookSender {
   async #post(due: DueWebhooks, message: ClaimedWebhook): Promise<WebhookAnswer | null> {
     const { openRecipient, openSecret, post, store, version } = this.#deps
     const { app, old, sealed, url } = due
-    if (url === null) return { result: 'the app has no webhook address any more', isTaken: false }
+    if (url === null) return { ...notSent, result: 'the app has no webhook address any more' }
     const valid = old.filter(({ until }) => until > store.now()).map((each) => each.sealed)
     const secrets = [sealed, ...valid].map((text) => openSecret(app, text))
     const keys = secrets.filter((key) => key !== null)
@@ -161,6 +163,8 @@ export class WebhookSender {
       'webhook-timestamp': timestamp,
       'webhook-signature': signatures.join(' '),
     }
-    return post({ url: new URL(url), headers, body }, this.#stopped.signal)
+    const answer = await post({ url: new URL(url), headers, body }, this.#stopped.signal)
+    const source = { kind: 'other', secrets: to === null ? [] : [to] } as const
+    return { ...answer, response: answer.response && redact(answer.response, source) }
   }
 }

@@ -48,6 +48,8 @@ const groupsOfActions = {
   'domain.remove_key': 'settings',
   'webhook.secret': 'settings',
   'webhook.test': 'emails',
+  'webhook.send': 'emails',
+  'list.export': 'searches',
   'token.create': 'access',
   'token.revoke': 'access',
   'person.create': 'access',

@@ -7,9 +7,10 @@ import { type RefusalCode, refusals } from '../../domain/request/rejection.ts'
 import { chooseApps } from '../operation/find-target.ts'
 import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
+import { periodQuery, readPeriod } from '../operation/period.ts'
 import { done } from '../operation/result.ts'
 import { appName, closed, recipientField, recipientPrefix } from '../operation/schema.ts'
-import { idSchema, newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
+import { newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
 
 export const listRefusals = operation({
   method: 'GET',
@@ -19,21 +20,25 @@ export const listRefusals = operation({
   query: closed({
     app: Type.Optional(appName()),
     code: Type.Optional(Type.Enum(Object.keys(refusals) as RefusalCode[])),
-    key: Type.Optional(idSchema('key')),
+    key: Type.Optional(Type.String({ description: 'The id of the delivery key.' })),
     recipient: recipientField(),
+    ...periodQuery('requests refused'),
     ...pageQuery,
   }),
   answer: newPageSchema(RefusalResource),
   errors: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
-    const { app, code, key, recipient } = query
-    const named = { list: 'refusals', app, code, key, recipient } as const
+    const { app, code, key, recipient, since, until } = query
+    const named = { list: 'refusals', app, code, key, recipient, since, until } as const
     const before = readCursor(context, query, named)
     if (!before.ok) return before
+    const period = readPeriod(query)
+    if (!period.ok) return period
     const apps = await chooseApps(context, app)
     if (!apps.ok) return apps
     const page = await context.store.listRefusals({
       ...{ apps: apps.value, limit: readLimit(query) },
+      ...period.value,
       ...(code !== undefined && { code }),
       ...(key !== undefined && { key: key as KeyId }),
       ...(recipient !== undefined && { recipient: recipient.slice(recipientPrefix.length) }),

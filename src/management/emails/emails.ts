@@ -8,15 +8,15 @@ import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
-import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { reportSources } from '../../services/services.ts'
 import type { EmailChange, EmailQuery, EmailRecord, RetryStep } from '../../store/operator-store.ts'
 import { explainEmail } from '../explain-email.ts'
 import { chooseApps, findTarget } from '../operation/find-target.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
+import { periodQuery, readPeriod } from '../operation/period.ts'
 import { done, type ErrorCode, fail, invalid, type Result } from '../operation/result.ts'
-import { appName, closed, orNull, recipientField, recipientPrefix, time, timestamp } from '../operation/schema.ts'
+import { appName, closed, orNull, recipientField, recipientPrefix, time } from '../operation/schema.ts'
 import { EmailResource, emailFields, iso, newPageSchema, presentEmail } from '../resources.ts'
 import { presentSuppression, SuppressionResource } from '../suppressions/suppressions.ts'
 
@@ -25,7 +25,14 @@ const emailFilters = {
   key: Type.Optional(Type.String({ description: 'The id of the delivery key it was sent with.' })),
   state: Type.Optional(Type.Enum([...emailStates])),
   type: Type.Optional(Type.Enum([...emailTypes])),
-  since: timestamp('Only emails accepted at this time or later.'),
+  reply: Type.Optional(
+    Type.String({
+      minLength: 3,
+      maxLength: 100,
+      description: 'Part of a reply, such as the queue id of the relay, or of the name of a relay; ignores case.',
+    }),
+  ),
+  ...periodQuery('emails accepted'),
   ...pageQuery,
 }
 
@@ -37,12 +44,12 @@ async function listPage(
   context: Context,
   filters: EmailFilters,
 ): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
-  const { app, key, state, type, since, recipient } = filters
-  const named = { list: 'emails', app, key, state, type, since, recipient } as const
+  const { app, key, state, type, since, until, reply, recipient } = filters
+  const named = { list: 'emails', app, key, state, type, since, until, reply, recipient } as const
   const cursor = readCursor<EmailId>(context, filters, named)
   if (!cursor.ok) return cursor
-  const after = since === undefined ? null : parseTimestamp(since, 'since')
-  if (after?.ok === false) return invalid(after.issues)
+  const period = readPeriod(filters)
+  if (!period.ok) return period
   const apps = await chooseAppsOf(context, filters)
   if (!apps.ok) return apps
   const query: EmailQuery = {
@@ -50,7 +57,8 @@ async function listPage(
     ...(key !== undefined && { key: key as NonNullable<EmailQuery['key']> }),
     ...(state !== undefined && { state }),
     ...(type !== undefined && { type }),
-    ...(after !== null && { since: after.value }),
+    ...period.value,
+    ...(reply !== undefined && { reply }),
     ...(recipient !== undefined && { recipient }),
     ...(cursor.value !== null && { before: cursor.value }),
   }

@@ -3,12 +3,12 @@ import { Type } from 'typebox'
 import { auditDays } from '../../domain/bounds.ts'
 import type { AuditId } from '../../domain/id.ts'
 import { type AuditAction, type AuditGroup, actionsIn, auditActions, auditGroups } from '../../domain/operator/audit.ts'
-import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { findTarget } from '../operation/find-target.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { done, fail, invalid } from '../operation/result.ts'
-import { appName, closed, timestamp } from '../operation/schema.ts'
+import { periodQuery, readPeriod } from '../operation/period.ts'
+import { done, fail } from '../operation/result.ts'
+import { appName, closed } from '../operation/schema.ts'
 import { AuditResource, newPageSchema, presentAudit } from '../resources.ts'
 
 export const listAudit = operation({
@@ -28,8 +28,7 @@ export const listAudit = operation({
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
     group: Type.Optional(Type.Enum([...auditGroups], { description: 'A group of related actions.' })),
-    since: timestamp('Only changes made at this time or later.'),
-    until: timestamp('Only changes made before this time.'),
+    ...periodQuery('changes made'),
     ...pageQuery,
   }),
   answer: newPageSchema(AuditResource),
@@ -40,10 +39,8 @@ export const listAudit = operation({
     const named = { list: 'audit', app, actor, action, group, since, until } as const
     const cursor = readCursor<AuditId>(context, query, named)
     if (!cursor.ok) return cursor
-    const from = since === undefined ? null : parseTimestamp(since, 'since')
-    const to = until === undefined ? null : parseTimestamp(until, 'until')
-    const issues = [from, to].flatMap((time) => (time?.ok === false ? time.issues : []))
-    if (issues.length > 0) return invalid(issues)
+    const period = readPeriod(query)
+    if (!period.ok) return period
     const actions = chooseActions(action, group)
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
@@ -53,8 +50,7 @@ export const listAudit = operation({
       limit: readLimit(query),
       ...(actor !== undefined && { actor }),
       ...(actions !== null && { actions }),
-      ...(from?.ok && { since: from.value }),
-      ...(to?.ok && { until: to.value }),
+      ...period.value,
       ...(cursor.value !== null && { before: cursor.value }),
     }
     const apps = found === null ? access.apps : [found.value.id]

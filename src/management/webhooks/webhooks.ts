@@ -1,6 +1,9 @@
 /** The webhooks of an app: its receiver and the last messages, the secret that signs them, a test. */
 import { Type } from 'typebox'
-import { webhookEvents } from '../../domain/webhooks/webhook.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import { webhookDays, webhooksListed } from '../../domain/bounds.ts'
+import type { WebhookMessageId } from '../../domain/id.ts'
+import { webhookEvents, writeWebhook } from '../../domain/webhooks/webhook.ts'
 import type { WebhookMessageRecord } from '../../store/webhook-store.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { daySeconds, graceField } from '../operation/name-fields.ts'
@@ -18,24 +21,31 @@ const WebhookMessageResource = closed({
   tries: Type.Integer(),
   nextTryAt: orNull(time()),
   result: orNull(Type.String({ description: 'The last try: the status of the answer, or why there was none.' })),
+  response: orNull(
+    Type.String({ description: 'The beginning of the answer, without addresses and secrets; null if it accepted.' }),
+  ),
 })
 
-const presentMessage = ({ at, dueAt, email, event, id, result, tries }: WebhookMessageRecord) =>
+const WebhookMessageDetail = closed({
+  ...WebhookMessageResource.properties,
+  payload: Type.String({ description: 'The JSON that is sent, without the recipient.' }),
+  keepsRecipient: Type.Boolean({ description: 'Whether it would be sent with the recipient (`to`).' }),
+})
+
+const presentMessage = ({ at, dueAt, email, event, id, response, result, tries }: WebhookMessageRecord) =>
   ({
-    ...{ id, event, email, at: iso(at), tries, result },
+    ...{ id, event, email, at: iso(at), tries, result, response },
     state: dueAt !== null ? 'waiting' : isTaken(result) ? 'sent' : 'given_up',
-    nextTryAt: isoOrNull(dueAt),
+    nextTryAt: isoOrNull(dueAt && Math.max(dueAt, at)),
   }) as const
 
 const isTaken = (result: string | null): boolean => /^2\d\d$/.test(result ?? '')
-
-const listedMax = 100
 
 export const listWebhooks = operation({
   method: 'GET',
   path: '/v1/apps/{app}/webhooks',
   role: 'reader',
-  summary: `Shows the webhook address of the app, the state of its receiver, and the last ${listedMax} messages.`,
+  summary: `Shows the webhook address of the app, the state of its receiver, and the last ${webhooksListed} messages.`,
   answer: closed({
     url: orNull(Type.String()),
     hasSecret: Type.Boolean({ description: 'Without a secret, nothing is sent.' }),
@@ -44,7 +54,10 @@ export const listWebhooks = operation({
     items: Type.Array(WebhookMessageResource, { description: 'Newest first.' }),
   }),
   async run({ store }, _input, { id, settings }) {
-    const [webhook, messages] = await Promise.all([store.findReceiver(id), store.listWebhookMessages(id, listedMax)])
+    const [webhook, messages] = await Promise.all([
+      store.findReceiver(id),
+      store.listWebhookMessages(id, webhooksListed),
+    ])
     const oldUntil = Math.max(0, ...(webhook?.old ?? []).map(({ until }) => until))
     return done({
       url: settings.webhookUrl ?? null,
@@ -92,20 +105,63 @@ export const testWebhook = operation({
   async run({ access, store }, _input, { id, settings, slug }) {
     const message = { app: id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const
     const added = await store.addWebhookMessage(message)
-    if (added === 'full')
-      return fail(
-        'webhook_refused',
-        `Too many webhooks wait for the receiver of ${slug}: find out first why it does not accept them.`,
-      )
-    if (added === 'unwanted') {
-      const missing =
-        settings.webhookUrl === undefined
-          ? 'address: an admin of the whole service sets it (webhookUrl)'
-          : 'secret: an admin makes it'
-      return fail('webhook_refused', `${slug} has no webhook ${missing}.`)
-    }
+    if (added === 'full') return full(slug)
+    if (added === 'unwanted') return refuseUnwanted(slug, settings)
     const action = { action: 'webhook.test', app: id, target: added, before: null, after: null } as const
     await store.recordAction(action, access.actor)
     return done({ id: added })
+  },
+})
+
+const full = (slug: string) =>
+  fail(
+    'webhook_refused',
+    `Too many webhooks wait for the receiver of ${slug}: find out first why it does not accept them.`,
+  )
+
+function refuseUnwanted(slug: string, { webhookUrl }: AppSettings) {
+  const missing =
+    webhookUrl === undefined
+      ? 'address: an admin of the whole service sets it (webhookUrl)'
+      : 'secret: an admin makes it'
+  return fail('webhook_refused', `${slug} has no webhook ${missing}.`)
+}
+
+const messageNotFound = (id: string) => fail('not_found', `There is no webhook message "${id}" of this app.`)
+
+export const showWebhook = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/webhooks/{message}',
+  role: 'reader',
+  summary: 'Shows one message, with its JSON but without the recipient, and the last answer of the receiver.',
+  answer: WebhookMessageDetail,
+  errors: ['not_found'],
+  async run({ store }, { params }, { id }) {
+    const found = await store.findWebhookMessage(id, params.message as WebhookMessageId)
+    if (found === null) return messageNotFound(params.message)
+    const { keepsRecipient } = found
+    return done({ ...presentMessage(found), payload: writeWebhook(found, null), keepsRecipient })
+  },
+})
+
+export const sendWebhookAgain = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/webhooks/{message}/send',
+  role: 'operator',
+  summary: `Sends a message again, or a waiting one now. Once the receiver has accepted it, or after ${webhookDays} days, it is sent without the recipient.`,
+  body: closed({}),
+  answer: WebhookMessageResource,
+  errors: ['not_found', 'webhook_refused'],
+  async run({ access, store }, { params }, { id, settings, slug }) {
+    const message = params.message as WebhookMessageId
+    if (settings.webhookUrl === undefined || (await store.findReceiver(id)) === null)
+      return refuseUnwanted(slug, settings)
+    const sent = await store.sendWebhookAgain(id, message)
+    if (sent === 'full') return full(slug)
+    const found = sent === 'done' ? await store.findWebhookMessage(id, message) : null
+    if (found === null) return messageNotFound(params.message)
+    const action = { action: 'webhook.send', app: id, target: message, before: null, after: null } as const
+    await store.recordAction(action, access.actor)
+    return done(presentMessage(found))
   },
 })

@@ -10,7 +10,7 @@ import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-r
 import type { ActivityQuery, AppActivityRow, CheckSubject, KeptCheck, RefusalQuery } from '../activity-store.ts'
 import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, oneMore, present, readStep, type Scan } from './list-pages.ts'
+import { cutPage, oneMore, present, readRange, readStep, type Scan } from './list-pages.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
 /**
@@ -110,14 +110,15 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
 
 function* listRefusals(
   { prefix }: ScriptContext,
-  { apps, before, code, key, limit, recipient }: RefusalQuery,
+  { apps, before, code, key, limit, recipient, since, until }: RefusalQuery,
 ): Script<ListPage<RefusedRequest, string>> {
   const [only, ...others] = apps ?? []
   const isOne = only !== undefined && others.length === 0
   const filters = present({ key_id: key, code, recipient, app_id: isOne ? undefined : (apps ?? undefined) })
   const scan: Scan = {
-    ...{ table: `${prefix}refusal`, id: 'request_id', filters, before: before ?? null, floor: null },
-    ...{ indexed: isOne ? [['app_id', only]] : [], limit: oneMore(limit) },
+    ...{ table: `${prefix}refusal`, id: 'request_id', filters, limit: oneMore(limit) },
+    ...readRange('req', { since, until, before }),
+    indexed: isOne ? [['app_id', only]] : [],
   }
   const { rows, end } = yield* readStep(scan)
   const { items, next } = cutPage(

@@ -1,11 +1,11 @@
 /** The audit: its entries, written in the transaction of the change that they record, and their list. */
 
 import { dayMs } from '../../domain/duration.ts'
-import { type AppId, type AuditId, idFloor, newId, type TokenId } from '../../domain/id.ts'
+import { type AppId, type AuditId, newId, type TokenId } from '../../domain/id.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/operator/audit.ts'
 import type { AuditQuery, ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, oneMore, present, readStep, type Scan } from './list-pages.ts'
+import { cutPage, oneMore, present, readRange, readStep, type Scan } from './list-pages.ts'
 import type { Script, ScriptContext } from './script.ts'
 
 /** Writes the entry of a change, and counts its characters for its app and its actor. */
@@ -58,8 +58,7 @@ function* listAudit(
     id: 'audit_id',
     indexed: present({ app_id: app }),
     filters: present({ action: actions, actor_name: actor && { contains: actor } }),
-    before: before ?? (until === undefined ? null : idFloor('au', until)),
-    floor: since === undefined ? null : idFloor('au', since),
+    ...readRange('au', { since, until, before }),
     limit: oneMore(limit),
   }
   const { rows, end } = yield* readStep(scan)

@@ -1,12 +1,12 @@
 /** Emails as operators see them: a record by its id, and lists as steps through tables with their indexes. */
 
 import { type EmailState, type EndReason, type LiveState, liveStates } from '../../domain/delivery/states.ts'
-import { type AppId, type EmailId, idFloor, type KeyId } from '../../domain/id.ts'
+import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import type { Action } from '../../domain/operator/audit.ts'
 import type { EmailQuery, EmailRecord, ListPage } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, type Filter, oneMore, present, readStep, type Scan, type Step } from './list-pages.ts'
+import { cutPage, type Filter, oneMore, present, readRange, readStep, type Scan, type Step } from './list-pages.ts'
 import { readOne, type Script, type ScriptContext } from './script.ts'
 
 function* findEmail({ prefix }: ScriptContext, id: EmailId): Script<EmailRecord | null> {
@@ -29,11 +29,22 @@ function* listEmails({ prefix }: ScriptContext, query: EmailQuery): Script<ListP
     ...live.flatMap(({ rows }) => rows.map(toLiveRecord)),
     ...finished.flatMap(({ rows }) => rows.map(toFinishedRecord)),
   ]
-  const newestFirst = records.toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  const newestFirst = records
+    .filter((record) => mentions(record, query.reply))
+    .toSorted((a, b) => (a.id < b.id ? 1 : -1))
   return cutPage(
     newestFirst,
     [...live, ...finished].map(({ end }) => end),
     query.limit,
+  )
+}
+
+/** The trail as it is stored also holds the names of its fields. */
+function mentions({ trail }: EmailRecord, reply: string | undefined): boolean {
+  const part = reply?.toLowerCase() ?? ''
+  return (
+    trail.some(({ relay = '', reply: said }) => `${relay}\n${said?.text ?? ''}`.toLowerCase().includes(part)) ||
+    part === ''
   )
 }
 
@@ -44,14 +55,14 @@ type EmailScans = { readonly queue: readonly Scan[]; readonly history: readonly 
 
 /** The scans that together find every match. */
 function emailScans(query: EmailQuery, prefix: string): EmailScans {
-  const { app, key, type, state, recipient, since, before, limit } = query
+  const { app, key, type, state, recipient, reply, since, until, before, limit } = query
   const common = {
     id: 'email_id',
-    before: before ?? null,
-    floor: since === undefined ? null : idFloor('em', since),
+    ...readRange('em', { since, until, before }),
     limit: oneMore(limit),
   }
-  const all = present({ app_id: app, key_id: key, type, state, recipient })
+  const trail = reply === undefined ? undefined : { contains: JSON.stringify(reply).slice(1, -1) }
+  const all = present({ app_id: app, key_id: key, type, state, recipient, 'cast(trail as text)': trail })
   const table = `${prefix}queue`
   const queue =
     app === undefined

@@ -4,6 +4,7 @@
  * on.
  */
 import { scanMax } from '../../domain/bounds.ts'
+import { type IdKind, idFloor } from '../../domain/id.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 
@@ -58,6 +59,18 @@ export type Scan = {
   readonly floor: string | null
   readonly limit: number
 }
+
+type Range = {
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly before?: string | undefined
+}
+
+/** The ids of a time, and of a page that begins after `before`, which lies within that time. */
+export const readRange = (kind: IdKind, { since, until, before }: Range): Pick<Scan, 'before' | 'floor'> => ({
+  before: before ?? (until === undefined ? null : idFloor(kind, until)),
+  floor: since === undefined ? null : idFloor(kind, since),
+})
 
 function conditions({ id, indexed, condition, before, floor }: Scan) {
   const values: (string | number)[] = []

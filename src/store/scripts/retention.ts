@@ -64,8 +64,12 @@ export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
   const ended = 'coalesce(revoked_at, expires_at)'
   return yield* deleteSteps(context, [
     {
-      // No sender could send them in time. They are given up, so that no recipient is kept for longer.
-      ...{ table: 'webhook_message', key: 'message_id', isOld: 'due_at is not null and message_id < $1' },
+      // Those that wait are given up, and no recipient is kept for longer.
+      ...{
+        table: 'webhook_message',
+        key: 'message_id',
+        isOld: '(due_at is not null or sealed is not null) and message_id < $1',
+      },
       set: "due_at = null, sealed = null, result = coalesce(result, 'not tried')",
       floor: idFloor('wh', nowMs - webhookDays * dayMs),
     },

@@ -5,6 +5,7 @@ import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
+import { idReads } from './ids.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { missingKeyReads } from './missing-keys.ts'
 import { nonceChanges } from './nonces.ts'
@@ -55,6 +56,7 @@ export const reads = {
   ...signingKeyReads,
   ...webhookReads,
   ...missingKeyReads,
+  ...idReads,
 }
 
 /** Reads whose statements all see one state of the database. */

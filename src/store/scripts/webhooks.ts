@@ -30,19 +30,44 @@ export function* addWebhookMessage(
     where w.app_id = $1 and a.status <> 'deleted'`
   const found = yield* readOne({ text, values: [app] }, toApp)
   if (found?.settings.webhookUrl === undefined) return 'unwanted'
-  const waiting = yield {
-    text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${waitingWebhooksMax}`,
-    values: [app],
-  }
-  if (waiting.length === waitingWebhooksMax) return 'full'
+  if (yield* isFull(context, app)) return 'full'
   const id = newId('wh', nowMs)
   const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, email) : {}
   yield {
     text: `insert into ${prefix}webhook_message (message_id, app_id, event, email_id, facts, sealed, at, due_at, tries)
-      values ($1, $2, $3, $4, $5, $6, $7, $7, 0)`,
-    values: [id, app, event, email, JSON.stringify({ ...facts, ...more }), sealed, nowMs],
+      values ($1, $2, $3, $4, $5, $6, $7, $8, 0)`,
+    values: [
+      ...[id, app, event, email, JSON.stringify({ ...facts, ...more }), sealed, nowMs],
+      event === 'webhook.test' ? atOnce : nowMs,
+    ],
   }
   return id
+}
+
+/** The `due_at` of a message that an operator waits for: it is tried even while the receiver is left alone. */
+const atOnce = 0
+
+function* isFull({ prefix }: ScriptContext, app: AppId): Script<boolean> {
+  const waiting = yield {
+    text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${waitingWebhooksMax}`,
+    values: [app],
+  }
+  return waiting.length === waitingWebhooksMax
+}
+
+function* sendWebhookAgain(
+  context: ScriptContext,
+  app: AppId,
+  id: WebhookMessageId,
+): Script<'done' | 'not_found' | 'full'> {
+  const { prefix } = context
+  if (yield* isFull(context, app)) return 'full'
+  const changed = yield {
+    text: `update ${prefix}webhook_message set due_at = ${atOnce}, result = null, response = null
+      where app_id = $1 and message_id = $2 returning 1`,
+    values: [app, id],
+  }
+  return changed.length === 0 ? 'not_found' : 'done'
 }
 
 /** Why the recipient of an email gets none, and until when. */
@@ -67,13 +92,13 @@ function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[
   const due = `select 1 from ${prefix}webhook_message m where m.app_id = w.app_id
     and (m.due_at <= $1 or m.due_at > $2)`
   const text = `select a.*, w.sealed, w.old,
-      exists (${due} and m.event = 'webhook.test' and m.tries = 0) as has_test from ${prefix}webhook_receiver w
+      exists (${due} and m.due_at = ${atOnce}) as is_urgent from ${prefix}webhook_receiver w
     join ${prefix}app a on a.app_id = w.app_id
     where exists (${due}) order by w.app_id`
   return yield* readAll({ text, values: [nowMs, nowMs + aheadMs] }, (row) => ({
     ...toSecrets(row),
     url: toApp(row).settings.webhookUrl ?? null,
-    hasTest: Boolean(row.has_test),
+    isUrgent: Boolean(row.is_urgent),
   }))
 }
 
@@ -81,7 +106,7 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
   const { dialect, nowMs, prefix } = context
   const due = yield {
     text: `select message_id from ${prefix}webhook_message where app_id = $1 and (due_at <= $2 or due_at > $3)
-      order by case when event = 'webhook.test' and tries = 0 then 0 else 1 end, due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
+      order by due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
     values: [app, nowMs, nowMs + aheadMs],
   }
   if (due.length === 0) return []
@@ -100,13 +125,15 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
 
 function* endWebhookTry(
   { nowMs, prefix }: ScriptContext,
-  { app, id, receiver, result, tries, waitMs }: WebhookTry,
+  { app, id, receiver, response = null, result, tries, waitMs }: WebhookTry,
 ): Script<void> {
   const ended = waitMs === null
+  // One that the receiver did not accept may be sent again, until retention removes the recipient.
+  const forgets = ended && receiver !== 'fails'
   const updated = yield {
-    text: `update ${prefix}webhook_message set result = $3, due_at = $4${ended ? ', sealed = null' : ''}
+    text: `update ${prefix}webhook_message set result = $3, due_at = $4, response = $5${forgets ? ', sealed = null' : ''}
       where message_id = $1 and tries = $2 and due_at is not null returning 1`,
-    values: [id, tries, result, ended ? null : nowMs + waitMs],
+    values: [id, tries, result, ended ? null : nowMs + waitMs, response],
   }
   if (updated.length === 0 || receiver === null) return
   const since = receiver === 'accepts' ? 'null' : 'coalesce(failing_since, $3)'
@@ -164,12 +191,16 @@ function* listReceivers({ prefix }: ScriptContext): Script<ReceiverRecord[]> {
 
 function* listWebhookMessages({ prefix }: ScriptContext, app: AppId, limit: number): Script<WebhookMessageRecord[]> {
   const text = `select * from ${prefix}webhook_message where app_id = $1 order by message_id desc limit ${Math.floor(limit)}`
-  return yield* readAll({ text, values: [app] }, (row) => ({
-    ...toMessage(row),
-    dueAt: row.due_at as number | null,
-    tries: row.tries as number,
-    result: row.result as string | null,
-  }))
+  return yield* readAll({ text, values: [app] }, toMessageRecord)
+}
+
+function* findWebhookMessage(
+  { prefix }: ScriptContext,
+  app: AppId,
+  id: WebhookMessageId,
+): Script<WebhookMessageRecord | null> {
+  const text = `select * from ${prefix}webhook_message where app_id = $1 and message_id = $2`
+  return yield* readOne({ text, values: [app, id] }, toMessageRecord)
 }
 
 const toMessage = (row: Row) => ({
@@ -178,6 +209,15 @@ const toMessage = (row: Row) => ({
   email: row.email_id as EmailId | null,
   facts: JSON.parse(row.facts as string) as WebhookFacts,
   at: row.at as number,
+})
+
+const toMessageRecord = (row: Row): WebhookMessageRecord => ({
+  ...toMessage(row),
+  dueAt: row.due_at as number | null,
+  tries: row.tries as number,
+  result: row.result as string | null,
+  response: row.response as string | null,
+  keepsRecipient: row.sealed !== null,
 })
 
 const toSecrets = (row: Row): WebhookSecrets => ({
@@ -193,6 +233,6 @@ const toRecord = (row: Row): ReceiverRecord => ({
 })
 
 /** The work of senders and reporters; operators wait for none of it, and delay none of it. */
-export const webhookDeliveries = { addWebhookMessage, claimWebhooks, endWebhookTry }
+export const webhookDeliveries = { addWebhookMessage, sendWebhookAgain, claimWebhooks, endWebhookTry }
 export const webhookChanges = { setWebhookSecret, resealReceiver }
-export const webhookReads = { listDueWebhooks, findReceiver, listReceivers, listWebhookMessages }
+export const webhookReads = { listDueWebhooks, findReceiver, listReceivers, listWebhookMessages, findWebhookMessage }

@@ -329,15 +329,16 @@ create table webhook_message (
   event text not null,
   email_id text collate "C",                           -- null: a test
   facts text not null,                     -- JSON, without addresses
-  sealed text,                             -- the recipient, as base64url; null if it is unknown, and once the message has ended
+  sealed text,                             -- the recipient, as base64url; null if it is unknown or the message was received
   at bigint not null,
-  due_at bigint,                          -- null: it has ended
+  due_at bigint,                          -- null: it has ended; 0: at once, also while the receiver is left alone
   tries bigint not null,
-  result text                              -- of the last try
+  result text,                             -- of the last try
+  response text                            -- the beginning of what the receiver answered, redacted; null if it accepted
 );
 create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
 create index webhook_message_app on webhook_message (app_id, message_id);
-create index webhook_message_waiting on webhook_message (message_id) where due_at is not null;
+create index webhook_message_kept on webhook_message (message_id) where due_at is not null or sealed is not null;
 
 create table secret (name text primary key, sealed bytea not null);
 

@@ -320,15 +320,16 @@ create table webhook_message (
   event text not null,
   email_id text,                           -- null: a test
   facts text not null,                     -- JSON, without addresses
-  sealed text,                             -- the recipient, as base64url; null if it is unknown, and once the message has ended
+  sealed text,                             -- the recipient, as base64url; null if it is unknown or the message was received
   at integer not null,
-  due_at integer,                          -- null: it has ended
+  due_at integer,                          -- null: it has ended; 0: at once, also while the receiver is left alone
   tries integer not null,
-  result text                              -- of the last try
+  result text,                             -- of the last try
+  response text                            -- the beginning of what the receiver answered, redacted; null if it accepted
 ) strict, without rowid;
 create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
 create index webhook_message_app on webhook_message (app_id, message_id);
-create index webhook_message_waiting on webhook_message (message_id) where due_at is not null;
+create index webhook_message_kept on webhook_message (message_id) where due_at is not null or sealed is not null;
 
 create table secret (name text primary key, sealed blob not null) strict;
 

@@ -1,7 +1,7 @@
 /** Opens the stream of a page: the topic is checked against the access of the person who asks. */
 import type { FastifyInstance } from 'fastify'
 import { sendError } from '../../http/listener.ts'
-import { emailTopic } from './live.ts'
+import { readTopic } from './live.ts'
 import type { PageDeps } from './visit.ts'
 
 export function addLive(
@@ -19,11 +19,13 @@ export function addLive(
     if (limited !== null) return sendError(reply, 429, limited)
     const topic = typeof request.query.topic === 'string' ? request.query.topic : ''
     const isKnown = topic === 'service' || (topic === 'inbox' && shell.hasInbox)
-    const maySeeEmail = async () => {
-      const params = { email: topic.slice(emailTopic.length) }
-      return topic.startsWith(emailTopic) && (await newRunner(access).call('email.show', { params })).ok
+    const { call } = newRunner(access)
+    const maySee = async () => {
+      const { id = '', kind } = readTopic(topic) ?? {}
+      if (kind === 'email') return (await call('email.show', { params: { email: id } })).ok
+      return kind === 'webhooks' && (await call('webhook.list', { params: { app: id } })).ok
     }
-    if (!isKnown && !(await maySeeEmail()))
+    if (!isKnown && !(await maySee()))
       return sendError(reply, 404, { code: 'not_found', message: 'There is no such topic.' })
     const person = session?.person.id ?? 'dev'
     if (streams.isFullFor(person))

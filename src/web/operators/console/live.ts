@@ -2,11 +2,10 @@
  * Tells open pages that something changed: a page then fetches itself, so there is one renderer and no data
  * in the stream. It also fetches itself once when the stream opens, to catch changes made since it was
  * rendered. The topic `service` is everything that the overview shows: while somebody watches, it is read
- * once for all. An email is read as well, and signalled at once if this process itself changes it, like the
- * dev inbox.
+ * once for all. An email, or the webhooks of an app, are read as well, and signalled at once if this process
+ * itself changes them, like the dev inbox.
  */
 
-import type { EmailId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
 import { Remembered } from '../../../domain/remembered.ts'
 import type { Fingerprints } from '../../../management/fingerprints.ts'
@@ -16,7 +15,7 @@ import { Streams, streamsMax } from './streams.ts'
 
 /** Each change has all overviews drawn again, which takes time from requests for emails. */
 const compareServiceEveryMs = 5000
-const compareEmailsEveryMs = 2000
+const compareThingsEveryMs = 2000
 /** Shorter than proxies wait; a session that ended ends its streams then. */
 const pingEveryMs = 20_000
 /** Not all overviews fetch themselves at the same moment. */
@@ -25,8 +24,16 @@ const spreadMs = 800
 const shareMs = 5000
 /** Parts of pages, for people of all apps and of some. */
 const sharedMax = 1000
-/** Followed by the id. */
-export const emailTopic = 'email:'
+/** Pages of one thing: an email, or the webhooks of an app. */
+const topicKinds = ['email', 'webhooks'] as const satisfies readonly (keyof Fingerprints['describe'])[]
+type Topic = { readonly kind: (typeof topicKinds)[number]; readonly id: string }
+
+/** `email:em_…`; null for another topic. */
+export function readTopic(topic: string): Topic | null {
+  const [, name, id = ''] = /^(\w+):(\w+)$/.exec(topic) ?? []
+  const kind = topicKinds.find((known) => known === name)
+  return kind === undefined ? null : { kind, id }
+}
 
 export class Live {
   readonly streams = new Streams({ first: () => this.#begin(), last: () => this.#stop() })
@@ -34,7 +41,7 @@ export class Live {
   /** End what is repeated while there is a stream. */
   #stops: readonly (() => void)[] = []
   #seenService = ''
-  readonly #seenEmails = new LruMap<string, string>(streamsMax)
+  readonly #seenThings = new LruMap<string, string>(streamsMax)
   #shared = newShared()
 
   constructor(fingerprints: Fingerprints, events: EventStream) {
@@ -57,7 +64,7 @@ export class Live {
   #begin(): void {
     this.#stops = [
       repeat(compareServiceEveryMs, () => this.#compareService()),
-      repeat(compareEmailsEveryMs, () => this.#compareEmails()),
+      repeat(compareThingsEveryMs, () => this.#compareThings()),
       repeat(pingEveryMs, () => this.streams.ping()),
     ]
   }
@@ -68,13 +75,13 @@ export class Live {
   }
 
   /** Another process may have changed one. The first comparison counts as a change. */
-  async #compareEmails(): Promise<void> {
+  async #compareThings(): Promise<void> {
     for (const topic of this.streams.topics) {
-      if (!topic.startsWith(emailTopic)) continue
-      const id = topic.slice(emailTopic.length) as EmailId
-      const seen = await this.#fingerprints.describeEmail(id).catch(() => '')
-      if (this.#seenEmails.get(topic) === seen) continue
-      this.#seenEmails.set(topic, seen)
+      const thing = readTopic(topic)
+      if (thing === null) continue
+      const seen = await this.#fingerprints.describe[thing.kind](thing.id).catch(() => '')
+      if (this.#seenThings.get(topic) === seen) continue
+      this.#seenThings.set(topic, seen)
       this.streams.signal(topic)
     }
   }
@@ -108,9 +115,11 @@ function repeat(pauseMs: number, work: () => Promise<void>): () => void {
 function listTopics(event: PosternEvent): readonly string[] {
   switch (event.kind) {
     case 'attempt_recorded':
-      return [`${emailTopic}${event.emailId}`, 'inbox']
+      return [`email:${event.emailId}`, 'inbox']
     case 'emails_ended':
-      return event.ended.map(({ emailId }) => `${emailTopic}${emailId}`)
+      return event.ended.map(({ emailId }) => `email:${emailId}`)
+    case 'webhook_tried':
+      return [`webhooks:${event.appId}`]
     default:
       return []
   }

@@ -4,6 +4,7 @@ import type { AppStatus } from '../../../domain/app/app.ts'
 import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration, describeShortTime } from '../../../domain/duration.ts'
+import { shortenId } from '../../../domain/id.ts'
 import { failedAloneMin, refusedMin, refusedShare } from '../../../management/service/app-conditions.ts'
 import { failedShare } from '../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
@@ -184,14 +185,8 @@ export const copyButton = (text: string, label: string, about = ''): Html =>
 export const copied = (text: string, shown = text): Html =>
   html`<span class="copy"><code title="${text}">${shown}</code>${copyButton(text, 'Copy', shown)}</span>`
 
-const idEnd = 8
-
-/** An id by its type and its last characters, which tell it from others; another text as it is. */
-export const shorten = (id: string): string =>
-  /^[a-z]{2,4}_[0-9a-z]{26}$/.test(id) ? `${id.slice(0, id.indexOf('_') + 1)}…${id.slice(-idEnd)}` : id
-
-/** The same, and the whole id can be copied. */
-export const shortId = (id: string): Html => copied(id, shorten(id))
+/** An id, of which the whole can be copied. */
+export const shortId = (id: string): Html => copied(id, shortenId(id))
 
 /** Where the content of a page begins, after its tabs: the link "Skip to content" goes there. */
 export const contentBegin = html`<div id="content" tabindex="-1"></div>`

@@ -53,12 +53,15 @@ export const sendFrame = (reply: FastifyReply, email: string): FastifyReply =>
     .header('content-type', 'text/html; charset=utf-8')
     .send(email.replace('<head>', '<head><base target="_blank">'))
 
-/** An email as a file. */
-export const sendRaw = (reply: FastifyReply, name: string, email: Buffer): FastifyReply =>
+/** A file that the browser saves, and does not show. */
+export const sendFile = (
+  reply: FastifyReply,
+  { file, type, text }: { readonly file: string; readonly type: string; readonly text: string | Buffer },
+): FastifyReply =>
   harden(reply, "default-src 'none'")
-    .header('content-type', 'message/rfc822')
-    .header('content-disposition', `attachment; filename="${name}"`)
-    .send(email)
+    .header('content-type', type)
+    .header('content-disposition', `attachment; filename="${file}"`)
+    .send(text)
 
 const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } as const
 type Extension = keyof typeof types

@@ -17,7 +17,7 @@ import { type NavName, newCard, newPage, type Shell } from './layout.ts'
 import type { Live } from './live.ts'
 import { findNotice, type Notice } from './notices.ts'
 import { hiddenFields } from './parts.ts'
-import { sendFrame, sendPage } from './respond.ts'
+import { sendFile, sendFrame, sendPage } from './respond.ts'
 
 /** An error for which a page has no place: it is answered with a page of its own. */
 export class PageFailed extends Error {
@@ -60,6 +60,8 @@ export type PageAnswer =
       readonly status?: number
     }
   | { readonly redirect: string; readonly notice?: Notice }
+  /** A file to save. */
+  | { readonly file: string; readonly type: string; readonly text: string }
   /** The HTML of an email, for a frame. */
   | { readonly frame: string }
 
@@ -95,7 +97,7 @@ export function readForm({ body, headers }: FastifyRequest): URLSearchParams {
  * question whose answer is one press, so they count only in links and forms of the console itself.
  */
 const shownBy = new Set(
-  'app actor from to group key type state recipient within reason destination since cursor range view in code q'.split(
+  'app actor from to group key type state recipient reply within reason destination since cursor range view in code q'.split(
     ' ',
   ),
 )
@@ -156,6 +158,7 @@ export function addPage(
       if (error !== null) throw new PageFailed(error)
       const visit = newVisit(deps, signedIn, request)
       const answer = await handler(visit)
+      if ('file' in answer) return sendFile(reply, answer)
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
       const notice = findNotice(visit.query.get('done'))

@@ -232,7 +232,7 @@ for (const form of all('form[data-auto]', HTMLFormElement)) {
   let timer = 0
   form.addEventListener('change', ({ target }) => {
     clearTimeout(timer)
-    if (!(target instanceof HTMLInputElement) || target.type !== 'date') return form.requestSubmit()
+    if (!(target instanceof HTMLInputElement) || !target.type.startsWith('date')) return form.requestSubmit()
     // A year that is typed changes with each of its digits.
     if (!target.validity.badInput && (target.value === '' || target.value >= '2000'))
       timer = window.setTimeout(() => form.requestSubmit(), 700)

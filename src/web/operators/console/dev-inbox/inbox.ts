@@ -6,7 +6,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { CapturedEmail, CaptureRelay } from '../../../../delivery/relay/capture-relay.ts'
 import { emailTypeNames } from '../../email-types.ts'
-import { sendFrame, sendRaw } from '../respond.ts'
+import { sendFile, sendFrame } from '../respond.ts'
 import { addPage, type PageAnswer, type PageDeps, PageFailed, type Visit } from '../visit.ts'
 import { addInboxApi, answerGone, goneMessage } from './api.ts'
 import { mailboxPage } from './pages.ts'
@@ -49,7 +49,9 @@ function addPages(pages: FastifyInstance, { captured, hints }: InboxDeps, pageDe
   })
   pages.get<{ Params: { id: string } }>('/inbox/:id/raw', (request, reply) => {
     const email = captured.find(request.params.id)
-    return email === undefined ? answerGone(reply) : sendRaw(reply, `${email.id}.eml`, email.raw)
+    return email === undefined
+      ? answerGone(reply)
+      : sendFile(reply, { file: `${email.id}.eml`, type: 'message/rfc822', text: email.raw })
   })
 }
 

@@ -1,11 +1,14 @@
 /** The webhooks of an app: their address and secret, how the receiver does, and the last messages. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { formatCount } from '../../../../domain/counts.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { newForm } from '../form.ts'
-import { age, button, due, facts, mark, newSecret, region, section, shorten, table, time } from '../parts.ts'
+import { newForm, problem } from '../form.ts'
+import { age, button, copied, due, facts, mark, newSecret, region, section, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
@@ -35,7 +38,7 @@ async function webhooksPage(
   const listed = await visit.get('webhook.list', { params: { app: app.slug } })
   const saved = { webhookUrl: app.webhookUrl ?? '' }
   const { fields, error } = showAgain(saved, visit.form, refused ?? null)
-  const { field, problem } = addressForm.show(fields, error)
+  const { field, problem: faults } = addressForm.show(fields, error)
   const isOwner = visit.may('admin') && visit.seesAll
   const address = isOwner
     ? html`<form method="post" action="/apps/${app.slug}/webhooks" class="columns">${versionField(app)}
@@ -43,7 +46,7 @@ ${field('webhookUrl')}
 <div class="actions"><button class="main">Save</button></div></form>`
     : html`${facts([['Address', listed.url ?? 'none']])}<p class="soft">An admin of the whole service sets it, because it decides where Postern connects to.</p>`
   const body = html`${appHead(app, 'Webhooks', visit)}
-${problem}${made === undefined ? none : renderSecret(made)}
+${faults}${made === undefined ? none : renderSecret(made)}
 ${section(
   'Webhooks',
   html`<p>${app.name} can be notified of emails that bounced, failed, were suppressed, or were reported as spam.</p>${address}`,
@@ -51,7 +54,7 @@ ${section(
 ${section('Secret', renderSecretState(app, listed, visit))}
 ${region('messages', section('Last messages', renderMessages(app, listed, visit)))}`
   const status = error ? toHttpStatus(error) : made === undefined ? 200 : 201
-  return { title: `Webhooks of ${app.name}`, body, nav: 'apps', status }
+  return { title: `Webhooks of ${app.name}`, body, nav: 'apps', live: `webhooks:${app.id}`, status }
 }
 
 const renderSecret = ({ oldSecretUntil, secret }: Answer<'webhook.secret'>): Html =>
@@ -81,9 +84,9 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
       : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}.</p>`
   const test =
     url === null || !hasSecret || !may('operator') ? none : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
-  const rows = items.map(({ at, email, event, nextTryAt, result, state, tries }) => [
-    html`<b>${event}</b><br>${age(at, now)}`,
-    email === null ? html`–` : html`<a href="/emails/${email}">${shorten(email)}</a>`,
+  const rows = items.map(({ at, email, event, id, nextTryAt, result, state, tries }) => [
+    html`<a href="/apps/${slug}/webhooks/${id}"><b>${event}</b></a><br>${age(at, now)}`,
+    email === null ? html`–` : html`<a href="/emails/${email}">${shortenId(email)}</a>`,
     html`${mark(marks[state], states[state])}${result === null ? none : html`<br><span class="reply">${result}</span>`}`,
     html`${tries}${nextTryAt === null || Date.parse(nextTryAt) <= now ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
   ])
@@ -114,6 +117,59 @@ export async function testWebhook(visit: Visit): Promise<PageAnswer> {
   return { redirect: `/apps/${app.slug}/webhooks`, notice: 'webhook_queued' }
 }
 
+export const showWebhookMessage = async (visit: Visit): Promise<PageAnswer> =>
+  messagePage(visit, await findApp(visit), null)
+
+/** One message: its JSON, and the answer of the receiver. */
+async function messagePage(visit: Visit, app: AppResource, error: OperationError | null): Promise<PageAnswer> {
+  const params = { app: app.slug, message: visit.params.message ?? '' }
+  const message = await visit.get('webhook.show', { params })
+  const { at, email, event, id, keepsRecipient, nextTryAt, payload, response, result, state, tries } = message
+  const back = `/apps/${app.slug}/webhooks`
+  const send = visit.may('operator')
+    ? button(`${back}/${id}/send`, state === 'waiting' ? 'Send now' : 'Send again')
+    : none
+  const isTest = email === null
+  const recipient = isTest
+    ? none
+    : html`<p class="soft">${keepsRecipient ? 'Postern adds the recipient as data.to when it sends the message; no page shows it.' : 'The recipient is no longer kept, so it is sent without data.to.'}</p>`
+  const body = html`<p class="crumbs"><a href="${back}">Webhooks of ${app.name}</a> › ${shortenId(id)}</p>
+<div class="title"><h1>${event}</h1>${region('state', mark(marks[state], states[state]))}<div class="actions">${send}</div></div>
+${problem(error)}
+<div class="pair">${section(
+    'Message',
+    html`${facts([
+      ['Message', copied(id)],
+      ['Happened', time(at)],
+      ['Email', email === null ? null : html`<a href="/emails/${email}">${shortenId(email)}</a>`],
+    ])}<pre>${JSON.stringify(JSON.parse(payload), null, 2)}</pre>${recipient}`,
+  )}
+${region(
+  'answer',
+  section(
+    'Last try',
+    html`${facts([
+      ['Tries', formatCount(tries)],
+      ['Answer', result ?? 'none yet'],
+      ['Response', response === null ? null : html`<span class="reply">${response}</span>`],
+      ['Next try', nextTryAt === null ? null : due(nextTryAt, visit.now)],
+    ])}`,
+  ),
+)}</div>`
+  const status = error === null ? 200 : toHttpStatus(error)
+  return { title: `${event} of ${app.name}`, body, nav: 'apps', live: `webhooks:${app.id}`, status }
+}
+
+export async function sendWebhook(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const { message = '' } = visit.params
+  const sent = await visit.call('webhook.send', { params: { app: app.slug, message }, body: {} })
+  if (!sent.ok && sent.error.code === 'not_found') throw new PageFailed(sent.error)
+  if (!sent.ok) return messagePage(visit, app, sent.error)
+  await waitForResult(visit, app, sent.value.id)
+  return { redirect: `/apps/${app.slug}/webhooks/${sent.value.id}`, notice: 'webhook_sent' }
+}
+
 /** A receiver mostly answers at once, and the page then shows its answer. */
 const waitMs = 5000
 const askEveryMs = 200
@@ -121,9 +177,8 @@ const askEveryMs = 200
 async function waitForResult(visit: Visit, { slug }: AppResource, id: string): Promise<void> {
   const endMs = performance.now() + waitMs
   for (;;) {
-    const { items } = await visit.get('webhook.list', { params: { app: slug } })
-    const isTried = items.find((item) => item.id === id)?.result !== null
-    if (isTried || performance.now() > endMs) return
+    const { result } = await visit.get('webhook.show', { params: { app: slug, message: id } })
+    if (result !== null || performance.now() > endMs) return
     await sleep(askEveryMs)
   }
 }

@@ -1,11 +1,13 @@
 /** The values that an entry of the audit changed: a line for each, with its old and new value. */
+
 import { settingsByPath } from '../../../../domain/app/settings.ts'
 import { formatCount } from '../../../../domain/counts.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { languageTags, nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-types.ts'
-import { shorten, time } from '../parts.ts'
+import { time } from '../parts.ts'
 import type { Slugs } from './app-names.ts'
 
 const linesMax = 4
@@ -96,5 +98,5 @@ function renderValue(path: string, value: Value, names: Slugs): Html {
   const tag = path === 'locale' ? languageTags.find((known) => known === text) : undefined
   if (tag !== undefined) return html`${nameLanguage(tag)}`
   if (path === 'expiresAt' || path === 'until') return time(text)
-  return html`${names.get(text) ?? shorten(text)}`
+  return html`${names.get(text) ?? shortenId(text)}`
 }

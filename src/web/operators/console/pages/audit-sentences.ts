@@ -1,8 +1,8 @@
 /** Sentences for the entries of the audit, after the name of the person or program. */
+import { shortenId } from '../../../../domain/id.ts'
 import type { AuditAction } from '../../../../domain/operator/audit.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html } from '../../../../templates/html.ts'
-import { shorten } from '../parts.ts'
 import type { Slugs } from './app-names.ts'
 import { findChanges, nameField } from './audit-changes.ts'
 
@@ -66,6 +66,8 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       ? html`made the webhook secret of ${app}`
       : html`replaced the webhook secret of ${app}`,
   'webhook.test': ({ app }) => html`sent a test webhook to ${app}`,
+  'webhook.send': ({ app }) => html`sent a webhook to ${app} again`,
+  'list.export': ({ target }) => html`exported the list of ${target}`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,
   'person.create': ({ name }) => html`invited ${name}`,
@@ -98,7 +100,7 @@ export function describeAction(entry: AuditResource, names: Slugs): Html {
 }
 
 const renderName = (id: string, name: unknown): Html =>
-  typeof name === 'string' ? html`<b>${name}</b>` : html`<code title="${id}">${shorten(id)}</code>`
+  typeof name === 'string' ? html`<b>${name}</b>` : html`<code title="${id}">${shortenId(id)}</code>`
 
 /** Keys and people have a page. */
 function linkTo(target: string, slug: string | undefined, name: Html): Html {

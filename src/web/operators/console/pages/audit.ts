@@ -12,6 +12,7 @@ import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 import { renderChanges } from './audit-changes.ts'
 import { describeAction } from './audit-sentences.ts'
+import { exportForm } from './export.ts'
 
 const groups: readonly (readonly [group: AuditGroup | '', label: string])[] = [
   ['', 'Everything'],
@@ -67,7 +68,7 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
   const note = html`<p class="lead">Choose an app: only admins can read the audit for the whole service.</p>`
   const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
-  const rows = html`${renderDays(items, known, visit.now)}${older(next === null ? null : address({ cursor: next }), end)}`
+  const rows = html`${renderDays(items, known, visit.now)}${older(next === null ? null : address({ cursor: next }), end)}${items.length === 0 ? none : exportForm('audit', toQuery(filters))}`
   const body = html`<h1>Audit</h1>
 ${tabs('Kinds of change', entries, current)}
 ${shown.problem}

@@ -1,14 +1,16 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
+
 import { formatCount } from '../../../../domain/counts.ts'
 import { causeOf } from '../../../../domain/delivery/failure-cause.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { eventServices } from '../../../../services/services.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameEmailType } from '../../email-types.ts'
 import { problem } from '../form.ts'
-import { age, button, confirmation, copied, facts, region, section, shorten, time, took } from '../parts.ts'
+import { age, button, confirmation, copied, facts, region, section, time, took } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { readApps, readKeyNames } from './app-names.ts'
 import { describeStopEnd, nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
@@ -27,7 +29,7 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
   const pause: Pause = { disabled, stops }
   const slug = slugs.get(email.app) ?? null
   const isLive = email.finishedAt === null
-  const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shorten(email.id)}</p>
+  const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shortenId(email.id)}</p>
 <div class="title">
 <h1>${nameEmailType(email.type)}</h1>
 ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, isHeld, visit)}
@@ -127,7 +129,7 @@ async function renderRecord(email: Detail, slug: string | null, visit: Visit): P
       'Key',
       email.key === null
         ? 'none: a test email'
-        : html`<a href="/emails?key=${email.key}" title="${email.key}">${names.get(email.key) ?? shorten(email.key)}</a>`,
+        : html`<a href="/emails?key=${email.key}" title="${email.key}">${names.get(email.key) ?? shortenId(email.key)}</a>`,
     ],
     ['Accepted', time(email.acceptedAt)],
     ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],

@@ -3,7 +3,7 @@
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
-import { minuteMs } from '../../../../domain/duration.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { adviseOn } from '../../../../services/advice.ts'
@@ -14,18 +14,20 @@ import {
   age,
   button,
   confirmation,
+  hiddenFields,
   linkButton,
   older,
   readFilters,
   region,
   section,
-  shorten,
   withFilters,
 } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readApps, readKeyNames, type Slugs } from './app-names.ts'
 import { explainWait } from './email.ts'
 import { nameOutcome, type Pause, renderEmails, renderState } from './email-rows.ts'
+import { exportForm } from './export.ts'
+import { periodFields, periodLinks, splitPeriod } from './period.ts'
 import { renderProblems } from './problems.ts'
 import { refusalsList } from './refusals.ts'
 import { renderSuppressed } from './suppressions.ts'
@@ -33,14 +35,6 @@ import { renderSuppressed } from './suppressions.ts'
 type Filters = Readonly<Record<string, string>>
 
 const any = ['', 'All'] as const
-const minutes = [
-  ['', 'Any time'],
-  ['15', 'Last 15 minutes'],
-  ['60', 'Last hour'],
-  ['1440', 'Last 24 hours'],
-  ['10080', 'Last 7 days'],
-] as const
-
 const filterForm = newForm('filter', {
   app: { label: 'App' },
   type: { label: 'Type', choices: [any, ...emailTypeNames] },
@@ -48,29 +42,27 @@ const filterForm = newForm('filter', {
     label: 'State',
     choices: [any, ...emailStates.map((state) => [state, nameOutcome(state, false)] as const)],
   },
-  within: { label: 'Accepted', choices: minutes, faults: ['since'] },
+  ...periodFields,
 })
 
-const filterNames = ['app', 'key', 'type', 'state', 'recipient', 'within'] as const
+const filterNames = ['app', 'key', 'type', 'state', 'recipient', 'reply', 'within', 'from', 'to'] as const
 
 export const toAddress = (filters: Filters): string => withFilters('/emails', filters)
 
 export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const { now, query } = visit
-  const { within, ...filters } = readFilters(visit.query, filterNames)
+  const whole = readFilters(visit.query, filterNames)
   const cursor = query.get('cursor')
-  // A cursor belongs to its filters, so the pages of a list share the time at which the first one was drawn.
-  const since = query.get('since') ?? toSince(within, now)
+  const { filters, period } = splitPeriod(whole, now, query.get('since'))
+  const wanted = { ...filters, ...period }
   const [list, { disabled, slugs }, queue] = await Promise.all([
-    visit.get('email.list', {
-      query: { ...filters, ...(since && { since }), ...(cursor !== null && { cursor }) },
-    }),
+    visit.get('email.list', { query: { ...wanted, ...(cursor !== null && { cursor }) } }),
     readApps(visit),
     visit.get('queue.show', {}),
   ])
   const pause: Pause = { disabled, stops: list.items.some(isWaiting) ? queue.stops : [] }
-  const whole: Filters = { ...filters, ...(within && { within }) }
-  const next = list.next === null ? null : toAddress({ ...whole, ...(since && { since }), cursor: list.next })
+  const next =
+    list.next === null ? null : toAddress({ ...whole, ...(period.since && { since: period.since }), cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown
     ? renderUnknown(visit)
@@ -89,19 +81,13 @@ ${filters.recipient !== undefined && newest !== undefined && cursor === null ? r
 ${filters.recipient !== undefined && cursor === null ? region('refused', await renderRefused(visit, filters.recipient, slugs)) : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
-${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
+${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : html`${older(next, end)}${exportForm('emails', wanted)}`}`)}`
   return { title: 'Emails', body, nav: 'emails', ...(cursor === null && { live: 'service' }) }
 }
 
 async function renderSuppressedRecipient(visit: Visit, recipient: string, slugs: Slugs): Promise<Html> {
   const { items } = await visit.get('suppression.list', { query: { recipient } })
   return renderSuppressed(items, { slugs, visit, back: toAddress({ recipient }) })
-}
-
-/** Null for a text that is none of the choices. */
-function toSince(within: string | undefined, now: number): string | null {
-  const [chosen = ''] = minutes.find(([value]) => value === within) ?? []
-  return chosen === '' ? null : new Date(now - Number(chosen) * minuteMs).toISOString()
 }
 
 /** The newest email to an address, explained: mostly, the search was for that one. */
@@ -133,17 +119,20 @@ const renderUnknown = ({ seesAll }: Visit): Html =>
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)
   const apps = [...slugs.values()].map((slug) => [slug, slug] as const)
-  const kept = filters.key === undefined ? none : html`<input type="hidden" name="key" value="${filters.key}">`
+  const { key, reply } = filters
+  const kept = hiddenFields({ ...(key && { key }), ...(reply && { reply }) })
   return html`<form method="get" action="/emails" class="filters" data-auto>
 ${field('app', { choices: [any, ...apps] })}
 ${field('type')}
 ${field('state')}
-${field('within')}
-${kept}<button data-auto>Show</button></form>`
+${field('from')}
+${field('to')}
+${kept}<button data-auto>Show</button></form>
+${periodLinks(filters, toAddress)}`
 }
 
 /** The recipient or key of the list, with a way to leave it out. */
-async function renderNotes({ recipient, key, ...others }: Filters, visit: Visit): Promise<Html> {
+async function renderNotes({ recipient, key, reply, ...others }: Filters, visit: Visit): Promise<Html> {
   const names = await readKeyNames(visit, key === undefined ? [] : [key])
   const chips = [
     recipient === undefined
@@ -151,7 +140,10 @@ async function renderNotes({ recipient, key, ...others }: Filters, visit: Visit)
       : html`<p class="chip"><span data-searched="${recipient}">One address</span> <a href="${toAddress({ ...others, ...(key && { key }) })}">Show all</a></p>`,
     key === undefined
       ? none
-      : html`<p class="chip">Sent with the key <b title="${key}">${names.get(key) ?? shorten(key)}</b> <a href="${toAddress({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
+      : html`<p class="chip">Sent with the key <b title="${key}">${names.get(key) ?? shortenId(key)}</b> <a href="${toAddress({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
+    reply === undefined
+      ? none
+      : html`<p class="chip">With a reply that contains <b>${reply}</b> <a href="${toAddress({ ...others, ...(key && { key }) })}">Show all</a></p>`,
   ]
   return html`${chips}`
 }

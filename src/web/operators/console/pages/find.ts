@@ -1,6 +1,9 @@
-/** The search of every page: a whole address, an id, a key that leaked, or an app. */
+/** The search of every page: a whole address, an id, a key that leaked, an app, a person, or a reply. */
 import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
+import { isIdStart } from '../../../../domain/id.ts'
 import { listAll } from '../../../../management/list-all.ts'
+import type { Result } from '../../../../management/operation/result.ts'
+import type { Answer } from '../../../../management/operations.ts'
 import { html } from '../../../../templates/html.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'
@@ -9,95 +12,103 @@ import { toAddress } from './emails.ts'
 /** No address, id, key or slug is longer. */
 const searchMax = 254
 
+/** By the kind of an id, the page that shows it. */
+const idPages = [
+  ['em_', '/emails/'],
+  ['req_', '/refusals/'],
+  ['key_', '/emails?key='],
+] as const
+
 /** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
 export async function find(visit: Visit): Promise<PageAnswer> {
   const given = (visit.form.get('q') ?? '').trim()
   // An address as mail programs copy it: Ada <ada@example.com>.
   const text = /<([^<>\s]+@[^<>\s]+)>$/.exec(given.slice(-searchMax))?.[1] ?? given
   if (text.length > searchMax) return notFoundPage(`A search may have at most ${searchMax} characters.`)
+  // Also in the Message-ID and the bounce address of an email.
+  const [email] = /em_[0-9a-z]{26}/.exec(text) ?? []
+  if (email !== undefined) return { redirect: `/emails/${email}` }
   if (text.includes('@')) return findRecipient(visit, text)
-  if (/^em_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails/${encodeURIComponent(text)}` }
-  if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
   if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
   if (/^ps[a-z]_/.test(text))
     return notFoundPage('This looks like a key or a secret, and is none that is whole: copy it again.')
-  if (/^key_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails?key=${text}` }
-  if (text.startsWith('key_')) return findKeyByEnd(visit, text)
+  for (const [kind, address] of idPages)
+    if (text.startsWith(kind)) return { redirect: `${address}${encodeURIComponent(text)}` }
+  return (
+    (await findApp(visit, text)) ??
+    (await findPerson(visit, text)) ??
+    (await findBareId(visit, text)) ??
+    (await findReply(visit, text)) ??
+    notFoundPage(text === '' ? searchable : `Nothing matches “${text}”. ${searchable}`)
+  )
+}
+
+const searchable =
+  'Search for a full email address, an app, a person, an email (em_…), a request (req_…), a delivery key, or a part of a relay’s reply, such as its queue id.'
+
+async function findApp(visit: Visit, text: string): Promise<PageAnswer | null> {
   const app = await visit.call('app.show', { params: { app: text } })
   if (app.ok) return { redirect: `/apps/${app.value.slug}` }
   const named = (await visit.get('usage.list', {})).items.filter(
     ({ name, slug }) => text !== '' && `${name}\n${slug}`.toLowerCase().includes(text.toLowerCase()),
   )
-  const [first, ...others] = named
-  if (first !== undefined && others.length === 0) return { redirect: `/apps/${first.slug}` }
-  if (first !== undefined)
-    return severalPage(
-      'apps',
-      named.map(({ name, slug }) => ({ name, note: slug, address: `/apps/${slug}` })),
-    )
-  const people = await findPeople(visit, text)
-  const [person] = people
-  if (person !== undefined && people.length === 1) return { redirect: personAddress(person) }
-  if (person !== undefined)
-    return severalPage(
-      'people',
-      people.map((found) => ({ name: found.name, note: found.role, address: personAddress(found) })),
-    )
-  const newest = await findByEnd(visit, text)
-  if (newest !== null) return { redirect: `/emails/${newest}` }
-  return notFoundPage(
-    text === ''
-      ? 'Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.'
-      : `Nothing matches “${text}”. The end of an id is found only among the newest ${newestMax} emails. Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.`,
+  return oneOf(
+    'apps',
+    named.map(({ name, slug }) => ({ name, note: slug, address: `/apps/${slug}` })),
   )
+}
+
+/** A person by a part of the name, for those who may see people. */
+async function findPerson({ get, may, seesAll }: Visit, text: string): Promise<PageAnswer | null> {
+  if (text === '' || !may('admin') || !seesAll) return null
+  const people = await listAll(get, 'person.list', {})
+  const named = people.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
+  return oneOf(
+    'people',
+    named.map(({ id, name, role }) => ({ name, note: role, address: `/settings/people/${id}` })),
+  )
+}
+
+/** An id without its kind. */
+async function findBareId({ call }: Visit, text: string): Promise<PageAnswer | null> {
+  const [email, request] = [`em_${text}`, `req_${text}`]
+  if (!isIdStart(email)) return null
+  if ((await call('email.show', { params: { email } })).ok) return { redirect: `/emails/${email}` }
+  return (await call('refusal.show', { params: { request } })).ok ? { redirect: `/refusals/${request}` } : null
+}
+
+/** Steps of a list, each of `scanMax` emails, in which a reply is searched for. */
+const stepsMax = 25
+
+/** Emails by a part of a reply: the only one, or the page of the list on which they are. */
+async function findReply({ call }: Visit, reply: string): Promise<PageAnswer | null> {
+  let cursor: string | null = null
+  for (let step = 0; step < stepsMax; step++) {
+    const found: Result<Answer<'email.list'>> = await call('email.list', {
+      query: { reply, ...(cursor !== null && { cursor }) },
+    })
+    if (!found.ok) return null
+    const [email, ...others] = found.value.items
+    if (email !== undefined && others.length === 0) return { redirect: `/emails/${email.id}` }
+    if (email !== undefined) return { redirect: toAddress({ reply, ...(cursor !== null && { cursor }) }) }
+    cursor = found.value.next
+    if (cursor === null) return null
+  }
+  return null
 }
 
 type Found = { readonly name: string; readonly note: string; readonly address: string }
 
-const severalPage = (what: 'apps' | 'people', found: readonly Found[]): PageAnswer => ({
-  title: `Several ${what}`,
-  nav: what === 'apps' ? 'apps' : 'settings',
-  body: html`<h1>${found.length} ${what} match</h1><ul>${found.map(({ name, note, address }) => html`<li><a href="${address}">${name}</a> <span class="soft">${note}</span></li>`)}</ul>`,
-})
-
-const personAddress = ({ id }: { readonly id: string }): string => `/settings/people/${id}`
-
-/** People by a part of the name, for those who may see people. */
-async function findPeople({ get, may, seesAll }: Visit, text: string) {
-  if (text === '' || !may('admin') || !seesAll) return []
-  const people = await listAll(get, 'person.list', {})
-  return people.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
-}
-
-/** Emails among which the end of an id is looked for. */
-const newestMax = 200
-
-/** Pages shorten ids to their last characters; people type them as they see them. */
-async function findByEnd({ get }: Visit, text: string): Promise<string | null> {
-  const end = text.replace(/^[a-z]{2,4}_…?/, '')
-  if (!/^[0-9a-z]{6,26}$/.test(end)) return null
-  const { items } = await get('email.list', { query: { limit: newestMax } })
-  return items.find(({ id }) => id.endsWith(end))?.id ?? null
-}
-
-/** More apps are not looked through for a key. */
-const searchedAppsMax = 50
-
-/** A key by its id as pages shorten it: in the apps that somebody sees, and only if no other key ends so. */
-async function findKeyByEnd(visit: Visit, text: string): Promise<PageAnswer> {
-  const end = text.replace(/^key_(…|\.{3})?/, '')
-  const apps = [...(await readSlugs(visit)).values()]
-  const found: string[] = []
-  if (/^[0-9a-z]{6,26}$/.test(end) && apps.length <= searchedAppsMax)
-    for (const app of apps) {
-      const keys = await listAll(visit.get, 'key.list', { params: { app } })
-      found.push(...keys.map(({ id }) => id).filter((id) => id.endsWith(end)))
-    }
-  const [key] = found
-  if (key !== undefined && found.length === 1) return { redirect: `/emails?key=${key}` }
-  return notFoundPage(
-    `${found.length === 0 ? 'No key' : 'More than one key'} was found by “${text}”. Enter the whole id, which the button “Copy” beside a key copies, or the key itself.`,
-  )
+/** The only one that was found, or a page with all of them; null if there is none. */
+function oneOf(what: 'apps' | 'people', found: readonly Found[]): PageAnswer | null {
+  const [first] = found
+  if (first === undefined) return null
+  if (found.length === 1) return { redirect: first.address }
+  return {
+    title: `Several ${what}`,
+    nav: what === 'apps' ? 'apps' : 'settings',
+    body: html`<h1>${found.length} ${what} match</h1><ul>${found.map(({ name, note, address }) => html`<li><a href="${address}">${name}</a> <span class="soft">${note}</span></li>`)}</ul>`,
+  }
 }
 
 /** A key that leaked: its emails, and the page about it. */

@@ -1,6 +1,8 @@
 /** Refused requests: their list, those of an app in short, and one by its id. */
+
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import { allRefusalsMax, refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -16,7 +18,6 @@ import {
   readFilters,
   region,
   section,
-  shorten,
   shortTime,
   table,
   time,
@@ -26,6 +27,8 @@ import { describeIssue, keptCodes, nameRefusal, renderRefusalName } from '../ref
 import type { PageAnswer, Visit } from '../visit.ts'
 import { allowButton } from './allow-entry.ts'
 import { readKeyNames, readSlugs, type Slugs } from './app-names.ts'
+import { exportForm } from './export.ts'
+import { periodFields, periodLinks, splitPeriod } from './period.ts'
 
 type Refused = Answer<'refusal.list'>['items']
 
@@ -37,21 +40,24 @@ const filterForm = newForm('filter', {
     label: 'Refusal',
     choices: [any, ...keptCodes.map((code) => [code, nameRefusal(code)] as const)],
   },
+  ...periodFields,
 })
 
-const filterNames = ['app', 'code', 'key', 'recipient'] as const
+const filterNames = ['app', 'code', 'key', 'recipient', 'within', 'from', 'to'] as const
 
 const toAddress = (filters: Readonly<Record<string, string>>): string => withFilters('/refusals', filters)
 
 export async function listRefusals(visit: Visit): Promise<PageAnswer> {
   const { query } = visit
-  const filters = readFilters(query, filterNames)
+  const whole = readFilters(query, filterNames)
   const cursor = query.get('cursor')
+  const { filters, period } = splitPeriod(whole, visit.now, query.get('since'))
+  const wanted = { ...filters, ...period }
   const [{ items, next }, slugs] = await Promise.all([
-    visit.get('refusal.list', { query: { ...filters, ...(cursor !== null && { cursor }) } as object }),
+    visit.get('refusal.list', { query: { ...wanted, ...(cursor !== null && { cursor }) } as object }),
     readSlugs(visit),
   ])
-  const { key, recipient, ...shown } = filters
+  const { key, recipient, ...shown } = whole
   const { field } = filterForm.show(shown)
   const kept = hiddenFields({ ...(key && { key }), ...(recipient && { recipient }) })
   const apps = [...slugs.values()].map((slug) => [slug, slug] as const)
@@ -68,14 +74,17 @@ export async function listRefusals(visit: Visit): Promise<PageAnswer> {
   ]
   const empty = next === null ? 'No refused request.' : 'None here; there are older ones.'
   const list = refusalsList(items, { visit, slugs, names, empty })
-  const end = next === null ? null : toAddress({ ...filters, cursor: next })
+  const end = next === null ? null : toAddress({ ...whole, ...(period.since && { since: period.since }), cursor: next })
   const body = html`<h1>Refused requests</h1>
 <p class="lead">No email was sent for these. Postern keeps the newest ${refusalsMax} of each app, and ${refusalsMax} that were over a limit.</p>
 ${chips}<form method="get" action="/refusals" class="filters" data-auto>
 ${field('app', { choices: [any, ...apps] })}
 ${field('code')}
+${field('from')}
+${field('to')}
 ${kept}<button data-auto>Show</button></form>
-${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', list) : list}${items.length === 0 && end === null ? none : older(end, 'End of the list.')}`)}`
+${periodLinks(whole, toAddress)}
+${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', list) : list}${items.length === 0 && end === null ? none : html`${older(end, 'End of the list.')}${exportForm('refusals', wanted)}`}`)}`
   return { title: 'Refused requests', body, nav: 'apps', ...(cursor === null && { live: 'service' }) }
 }
 
@@ -99,7 +108,7 @@ export function refusalsList(items: Refused, { visit: { now }, slugs, names, emp
 }
 
 const nameKey = (key: string, names: ReadonlyMap<string, string>): Html =>
-  html`<span title="${key}">${names.get(key) ?? shorten(key)}</span>`
+  html`<span title="${key}">${names.get(key) ?? shortenId(key)}</span>`
 
 const renderIssues = (issues: readonly string[]): Html =>
   issues.length === 0 ? none : html`<br><span class="soft">${issues.map(describeIssue).join('; ')}</span>`
@@ -179,7 +188,7 @@ ${section(
     ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
     [
       'Key',
-      html`<b>${names.get(key) ?? 'unnamed'}</b> ${copied(key, shorten(key))} <a href="/emails?key=${key}">Its emails</a> <a href="${toAddress({ key })}">Its refused requests</a>`,
+      html`<b>${names.get(key) ?? 'unnamed'}</b> ${copied(key, shortenId(key))} <a href="/emails?key=${key}">Its emails</a> <a href="${toAddress({ key })}">Its refused requests</a>`,
     ],
     ['Request', copied(requestId)],
   ]),

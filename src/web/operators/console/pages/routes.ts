@@ -9,12 +9,20 @@ import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
 import { addLink, removeLink, setCodes, setLocalhost, setSupersede, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
-import { makeWebhookSecret, saveWebhook, showWebhooks, testWebhook } from './app-webhooks.ts'
+import {
+  makeWebhookSecret,
+  saveWebhook,
+  sendWebhook,
+  showWebhookMessage,
+  showWebhooks,
+  testWebhook,
+} from './app-webhooks.ts'
 import { listApps, sendTestEmail, showApp } from './apps.ts'
 import { showAudit } from './audit.ts'
 import { showDelivery } from './delivery.ts'
 import { cancelEmail, retryEmail, showEmail } from './email.ts'
 import { listEmails, retryAll } from './emails.ts'
+import { exportList } from './export.ts'
 import { find } from './find.ts'
 import { createApp, newApp } from './first-steps.ts'
 import { overview } from './overview.ts'
@@ -66,6 +74,8 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/webhooks', saveWebhook],
   ['POST /apps/:app/webhooks/secret', makeWebhookSecret],
   ['POST /apps/:app/webhooks/test', testWebhook],
+  ['GET /apps/:app/webhooks/:message', showWebhookMessage],
+  ['POST /apps/:app/webhooks/:message/send', sendWebhook],
   ['GET /apps/:app/settings', showSettings],
   ['POST /apps/:app/settings', saveSettings],
   ['POST /apps/:app/status', setStatus],
@@ -83,6 +93,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /suppressions/clear', clearSuppressions],
   ['POST /suppressions/:suppression/remove', removeSuppression],
   ['GET /audit', showAudit],
+  ['POST /export', exportList],
   ['GET /settings', showChecks],
   ['GET /settings/checks', showChecks],
   ['POST /settings/checks', runChecks],

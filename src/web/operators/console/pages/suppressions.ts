@@ -1,6 +1,8 @@
 /** Recipients that get no mail for a while. No page shows an address. */
+
 import { suppressionReasons } from '../../../../domain/delivery/states.ts'
 import { destinations } from '../../../../domain/delivery/suppression.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { SuppressionResource } from '../../../../management/suppressions/suppressions.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -13,7 +15,6 @@ import {
   older,
   readFilters,
   section,
-  shorten,
   shortTime,
   table,
   time,
@@ -21,6 +22,7 @@ import {
 } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
+import { exportForm } from './export.ts'
 
 const reasonNames = {
   no_mailbox: 'no such mailbox',
@@ -109,7 +111,7 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
 ${clearConfirmation(filters, visit)}${removeConfirmation(list.items, toAddress(here), { slugs, visit })}
 ${renderSearch()}
 ${renderFilters(filters, slugs)}
-${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : older(next, 'End of the list.')}`)}
+${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : html`${older(next, 'End of the list.')}${exportForm('suppressions', filters)}`}`)}
 ${visit.may('operator') ? renderAdd(visit, slugs, error) : none}`
   return {
     ...{ title: 'Suppressions', body, nav: 'delivery' },
@@ -129,7 +131,7 @@ const renderEnd = ({ invitationsUntil, until }: SuppressionResource, now: number
 const renderCause = ({ email, reply }: SuppressionResource): Html =>
   email === null
     ? none
-    : html`<a href="/emails/${email}">${shorten(email)}</a>${reply === null ? none : html`<br><span class="reply" title="${reply}">${reply}</span>`}`
+    : html`<a href="/emails/${email}">${shortenId(email)}</a>${reply === null ? none : html`<br><span class="reply" title="${reply}">${reply}</span>`}`
 
 /** Those of all apps are an admin's. */
 const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boolean =>

@@ -1,0 +1,58 @@
+/** Lists of the console: what the search finds, their periods, and their export. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { shortenId } from '../../src/domain/id.ts'
+import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+
+const service = await startBusyConsole({ after })
+const visitor = newVisitor(service, await signIn(service))
+
+test('the search finds an email by its id as pages shorten it, by its Message-ID, and by a part of a reply', async () => {
+  const id = await service.find('later1@example.com')
+  const find = async (q: string) => (await visitor.post('/find', { q })).headers.get('location') ?? ''
+  for (const text of [id, shortenId(id), id.slice(0, 17), shortenId(id).slice(3), `<${id}.0123456789@acme.example>`])
+    assert.match(await (await visitor.get(await find(text))).text(), new RegExp(`data-copy="${id}"`), text)
+  assert.equal(
+    (await visitor.post('/find', { q: 'em_01zzzzzzzzzzzz' })).headers.get('location'),
+    '/emails/em_01zzzzzzzzzzzz',
+  )
+  assert.equal((await visitor.get('/emails/em_01zzzzzzzzzzzz')).status, 404)
+  const { lastReply } = (await service.store.listEmails({ limit: 200 })).items
+    .map((email) => ({ lastReply: email.trail.at(-1)?.reply?.text ?? '' }))
+    .find((email) => email.lastReply !== '') ?? { lastReply: '' }
+  const address = await find(lastReply.slice(4, 30))
+  assert.match(address, /^\/emails\?reply=/)
+  assert.match(await (await visitor.get(address)).text(), /With a reply that contains/)
+  assert.equal((await visitor.post('/find', { q: 'outcome' })).status, 404, 'the name of a field in the record')
+})
+
+test('a list is exported as CSV and as JSON, with its filters, and the audit says so', async () => {
+  const list = await (await visitor.get('/emails?state=deferred')).text()
+  const filters = list.match(/name="filters" value="([^"]*)"/)?.[1]?.replaceAll('&quot;', '"') ?? ''
+  assert.deepEqual(JSON.parse(filters), { state: 'deferred' })
+  const file = (format: string, more = {}) => visitor.post('/export', { list: 'emails', filters, format, ...more })
+  const csv = await file('csv')
+  assert.match(csv.headers.get('content-disposition') ?? '', /^attachment; filename="postern-emails-[\dT-]+\.csv"$/)
+  const [head, ...lines] = (await csv.text()).trim().split('\r\n')
+  assert.match(head ?? '', /^id,app,key,type,state,/)
+  assert.ok(lines.length > 0 && lines.every((line) => line.includes(',deferred,')))
+  const items: object[] = JSON.parse(await (await file('json')).text())
+  assert.equal(items.length, lines.length)
+  assert.equal((await file('csv', { list: 'tokens' })).status, 400)
+  assert.equal((await file('csv', { filters: '{"no":"such"}' })).status, 400)
+  assert.equal((await file('csv', { filters: 'no JSON' })).status, 200, 'without filters')
+  assert.match(await (await visitor.get('/audit?group=searches')).text(), /exported the list of emails/)
+})
+
+test('lists have a period: from and to of the form, and links to the usual ones', async () => {
+  const rows = async (query: string) =>
+    (await (await visitor.get(`/emails?${query}`)).text()).match(/href="\/emails\/em_/g)?.length ?? 0
+  const minute = (ms: number) => new Date(ms).toISOString().slice(0, 16)
+  const now = service.store.now()
+  assert.equal(await rows(`from=${minute(now + 120_000)}`), 0)
+  assert.equal(await rows(`to=${minute(now - 3_600_000 * 24 * 29)}`), 0)
+  assert.ok((await rows(`from=${minute(now - 3_600_000)}&to=${minute(now + 120_000)}`)) > 0)
+  assert.equal((await visitor.get('/emails?from=yesterday')).status, 400)
+  assert.match(await (await visitor.get('/refusals?within=60')).text(), /<b>Last hour<\/b>/)
+  assert.equal((await visitor.get('/refusals?to=never')).status, 400)
+})
