@@ -132,7 +132,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await text(page), /The old key works until/)
     await page.goto(`${at}/apps/blue-team/keys`)
     await hands.press('Revoke… production')
-    assert.match(await text(page), /Revoke the key production\? It has never been used/)
+    assert.match(await text(page), /Revoke the key production, or replace it\? It has never been used/)
     await hands.press('Revoke the key')
     assert.match(await text(page), /The key was revoked/)
 

@@ -4,10 +4,10 @@ import type { Html } from '../../../../templates/html.ts'
 import { button } from '../parts.ts'
 
 /** @param tested the link of the tester, which is tested again */
-export const allowButton = ({ slug }: AppResource, entry: string, tested?: string): Html =>
+export const allowButton = ({ slug }: AppResource, entry: string, tested?: string, kind: '' | 'main' = 'main'): Html =>
   button(`/apps/${slug}/links/add`, `Allow ${entry}`, {
     fields: { kind: 'allowedUrls', entry, ...(tested !== undefined && { url: tested }) },
-    kind: 'main',
+    kind,
   })
 
 /** People type a host alone; it means its https site. */

@@ -16,6 +16,7 @@ import {
   button,
   confirmation,
   copyButton,
+  hiddenFields,
   linkButton,
   mark,
   newSecret,
@@ -150,7 +151,12 @@ function renderNewKey(
   -d ${quoteForShell(JSON.stringify(body))}`
   const client = `POSTERN_BASE_URL=${shell.apiUrl}
 POSTERN_DELIVERY_KEY=${key}`
-  const ends = oldEnds === undefined ? none : html` The old key works until ${time(oldEnds)}.`
+  const ends =
+    oldEnds === undefined
+      ? none
+      : Date.parse(oldEnds) <= now
+        ? ' The old key is refused from now on.'
+        : html` The old key works until ${time(oldEnds)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
   const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
 <details>
@@ -172,17 +178,26 @@ const replaceForm = newForm('replace', {
   grace: { label: 'The old key stops working', choices: graces, faults: ['graceSeconds'] },
 })
 
-function renderConfirmation({ slug }: AppResource, { id, lastUsedAt, name }: KeyResource, { now, query }: Visit): Html {
+function renderConfirmation(
+  { slug }: AppResource,
+  { hook, id, lastUsedAt, name }: KeyResource,
+  { now, query }: Visit,
+): Html {
   const path = `/apps/${slug}/keys`
   const used =
     lastUsedAt === null
       ? 'It has never been used.'
       : `It was last used ${describeDuration(now - Date.parse(lastUsedAt))} ago.`
   if (query.get('revoke') === id) {
-    const form = button(`${path}/${id}/revoke`, 'Revoke the key', { kind: 'danger' })
+    const revoke = button(`${path}/${id}/revoke`, 'Revoke the key', { kind: 'danger' })
+    // That of an auth server is replaced where the server is connected.
+    const replace =
+      hook === null
+        ? html`<form method="post" action="${path}/${id}/replace">${onceField()}${hiddenFields({ grace: '0' })}<button class="main">Replace the key now</button></form>`
+        : linkButton(`/apps/${slug}/connect/${hook}`, 'Replace it there…')
     return confirmation(
-      `Revoke the key ${name ?? id}? ${used} Requests with it are refused at once. This cannot be undone.`,
-      form,
+      html`Revoke the key ${name ?? id}, or replace it? ${used} Either way, requests with it are refused at once, and this cannot be undone. If it has leaked, replace it: the app sends again as soon as it has the new key.`,
+      html`${replace}${revoke}`,
       path,
     )
   }

@@ -116,8 +116,19 @@ const renderIssues = (issues: readonly string[]): Html =>
 const testAddress = (slug: string, origin: string): string =>
   `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
 
+/** Whether an entry for the whole site would be new. */
+const mayBeAllowed = ({ allowedUrls }: AppResource, origin: string): boolean =>
+  !allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
+
+/** Issues that a setting on the page of links would remove. */
+const linkSettings: Readonly<Record<string, string>> = {
+  scheme_not_allowed: 'Allow a scheme or localhost…',
+  codes_not_allowed: 'Allow codes…',
+}
+
 /** The refused requests of an app. Those that are alike share a row. */
-export async function refusalsTable({ slug }: AppResource, items: Refused, visit: Visit): Promise<Html> {
+export async function refusalsTable(app: AppResource, items: Refused, visit: Visit): Promise<Html> {
+  const { slug } = app
   const { may, now } = visit
   const mayChange = may('operator')
   const names = await readKeyNames(
@@ -131,7 +142,7 @@ export async function refusalsTable({ slug }: AppResource, items: Refused, visit
     const { at, code, issues, key, origin } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
-        ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>`
+        ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>${mayChange && mayBeAllowed(app, origin) ? html` ${allowButton(app, origin, undefined, '')}` : none}`
         : none
     return [
       [
@@ -163,16 +174,15 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const title = nameRefusal(code)
   const limit = limitFields[code]
   const isLink = code === 'url_not_allowed' && origin !== null
-  const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › <a href="${toAddress({ app: app.slug })}">Refused requests</a></p>
 <h1>${title}</h1>
 <p class="lead">${withoutIssues(message)}</p>
 <p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
 <div class="actions after">${
     isLink
-      ? html`${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
+      ? html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
       : none
-  }${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Show the limit')}</div>
+  }${Object.entries(linkSettings).map(([issue, label]) => (issues.some((found) => found.includes(issue)) ? linkButton(`/apps/${app.slug}/links`, label) : none))}${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Show the limit')}</div>
 ${section(
   'The request',
   facts([
