@@ -1,6 +1,5 @@
 /** `postern app-webhook`: where an app is notified of emails that bounced, failed or were suppressed. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { shortenId } from '../domain/id.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CommandGroup, command } from './command.ts'
 import type { Call } from './context.ts'
@@ -24,10 +23,10 @@ const list = command({
       ['receiver', failingSince === null ? null : `failing since ${formatTime(failingSince)}`],
     ])
     const messages = listing(items, '', {
-      message: ({ id }) => shortenId(id),
+      message: ({ id }) => id,
       at: ({ at }) => formatTime(at),
       event: ({ event }) => event,
-      email: ({ email }) => shortenId(email ?? ''),
+      email: ({ email }) => email,
       state: describeState,
       tries: ({ tries }) => String(tries),
     })

@@ -43,7 +43,7 @@ const list = command({
       state: ({ state }) => state,
       attempts: ({ attempts }) => attempts,
       accepted: ({ acceptedAt }) => formatTime(acceptedAt),
-      'last reply': (email) => describeResult(email).slice(0, 60),
+      'last reply': (email) => describeResult(email),
     })
     return `${shown}${describeSuppressed(suppressions, slugs)}`
   },

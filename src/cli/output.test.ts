@@ -43,3 +43,32 @@ test('JSON stays the same document, and a terminal may show it', () => {
   assert.ok(shown.includes('\\u009b'))
   assert.deepEqual(JSON.parse(shown), document)
 })
+
+test('a table fits 100 columns: ids are shortened, and the widest columns are wrapped without loss', () => {
+  const reply = 'a reply of many words '.repeat(12).trim()
+  const id = `em_${'0'.repeat(26)}`
+  const shown = table(
+    ['id', 'count', 'a_head_of_many_words_and_underscores', 'reply'],
+    [
+      [id, 1234, 'x', reply],
+      ['key', 5, 'z'.repeat(70), null],
+    ],
+  )
+  const lines = shown.split('\n')
+  assert.ok(
+    lines.every((line) => line.length <= 100),
+    shown,
+  )
+  assert.match(shown, /^em_0{16} {2,}1234 {2}x/m)
+  assert.equal(shown.match(/\bmany\b/g)?.length, 12)
+  assert.equal(shown.match(/z/g)?.length, 70)
+  assert.equal(table(['a', 'b'], [['x', 2]]), 'a  b\nx  2')
+  const many = table(
+    Array.from({ length: 12 }, (_, n) => `refused_request_${n}`),
+    [Array.from({ length: 12 }, () => 1_000_000)],
+  )
+  assert.ok(
+    many.split('\n').every((line) => line.length <= 12 * 12 + 22),
+    'no column is narrower than its numbers',
+  )
+})

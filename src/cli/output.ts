@@ -4,6 +4,7 @@
  */
 import { escapeControls, toPrintable, toPrintableLine } from '../domain/controls.ts'
 import { describeDuration, describeShortTime } from '../domain/duration.ts'
+import { shortenId } from '../domain/id.ts'
 
 /** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
 export class CommandFailed extends Error {
@@ -37,17 +38,63 @@ export function print(output: Output, document: unknown, show: () => string): vo
 
 const toJson = (document: unknown): string => escapeControls(JSON.stringify(document, null, 2), (hex) => `\\u${hex}`)
 
-/** Columns as wide as their content. Columns of numbers are right-aligned. */
+/** A terminal of a laptop beside an editor. */
+const tableWidthMax = 100
+/** A column that holds more is wrapped down to this, not further. */
+const columnWidthMin = 12
+const gap = '  '
+
+/**
+ * Columns as wide as their content; if the table would be too wide, the widest ones are wrapped. Columns of
+ * numbers are right-aligned, and ids are shortened: `shortenId`.
+ */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : toPrintableLine(String(cell)))))
-  const widths = heads.map((head, column) => Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)))
+  const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : shortenId(toPrintableLine(String(cell))))))
+  const widths = fitColumns(
+    heads.map((head, column) =>
+      Math.max(...[head, ...texts.map((row) => row[column] ?? '')].map((text) => text.length)),
+    ),
+  )
   const right = heads.map((_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'))
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => (right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd()
-  return [line(heads), ...texts.map(line)].join('\n')
+  return [heads, ...texts]
+    .flatMap((cells) => {
+      const wrapped = cells.map((cell, column) => wrap(cell, widths[column] ?? 0))
+      return Array.from({ length: Math.max(...wrapped.map((lines) => lines.length)) }, (_, line) =>
+        wrapped
+          .map((lines, column) => {
+            const [text, width] = [lines[line] ?? '', widths[column] ?? 0]
+            return right[column] ? text.padStart(width) : text.padEnd(width)
+          })
+          .join(gap)
+          .trimEnd(),
+      )
+    })
+    .join('\n')
+}
+
+function fitColumns(widths: readonly number[]): readonly number[] {
+  const fitted = [...widths]
+  const total = () => fitted.reduce((sum, width) => sum + width, gap.length * (fitted.length - 1))
+  for (
+    let widest = Math.max(...fitted);
+    total() > tableWidthMax && widest > columnWidthMin;
+    widest = Math.max(...fitted)
+  )
+    fitted[fitted.indexOf(widest)] = widest - 1
+  return fitted
+}
+
+/** Breaks at spaces and underscores if it can. */
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  let rest = text
+  while (rest.length > width) {
+    const space = Math.max(rest.lastIndexOf(' ', width), rest.lastIndexOf('_', width - 1) + 1)
+    const at = space > 0 ? space : width
+    lines.push(rest.slice(0, at).trimEnd())
+    rest = rest.slice(at).trimStart()
+  }
+  return [...lines, rest]
 }
 
 /** By its head, the cell of an item. */
