@@ -133,6 +133,7 @@ process.exitCode = await runCli(process.argv.slice(2), process.env, {
   out,
   err,
   untilStopped,
+  clearScreen: () => isatty(1) && writeWhole(1, '\x1b[H\x1b[2J'),
   ask,
   readInput,
 })

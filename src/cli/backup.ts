@@ -1,5 +1,7 @@
 /** `postern backup`, `restore` and `copy`: the database as a whole. */
+
 import { parseDatabaseUrl } from '../config/database-url.ts'
+import type { Config } from '../config/parse-config.ts'
 import { counted, describeBytes, formatCount } from '../domain/counts.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Found, FoundByKind, Restored } from '../store/database-facts.ts'
@@ -48,11 +50,25 @@ yet. Apps keep their keys. The old database file is renamed.`,
 async function backup(deps: CliDeps, file: string): Promise<void> {
   if (file === '-' && process.stdout.isTTY)
     throw new UsageError('"-" writes the database to standard output: redirect it to a file')
-  const facts = await deps.backUp(commandConfig(deps), file === '-' ? process.stdout : file)
+  const config = commandConfig(deps)
+  const facts = await deps.backUp(config, file === '-' ? process.stdout : file)
+  await noteBackup(deps, config, facts).catch((error: Error) =>
+    deps.output.err(`postern: the backup is complete, but the console cannot show it: ${error.message}`),
+  )
   const text = `${describe(file === '-' ? 'the backup' : file, facts)}
 To restore it, POSTERN_SECRET_KEYS must hold ${describeKeys(facts.keyIds)}. Keep the key ring elsewhere.`
   if (file === '-') deps.output.err(text)
   else print(deps.output, { file, ...facts }, () => text)
+}
+
+/** In the database itself, so that the service shows when its last backup was made. */
+async function noteBackup({ openStore }: CliDeps, config: Config, { bytes }: DatabaseFacts): Promise<void> {
+  const store = await openStore(config, 'open')
+  try {
+    await store.keepCheck('backup', { bytes })
+  } finally {
+    await store.close()
+  }
 }
 
 async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Promise<void> {

@@ -53,6 +53,8 @@ export type CliDeps = {
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
+  /** Empties the terminal that shows the output, if it is one. */
+  readonly clearScreen: () => void
   /** Asks a question on the terminal; null if there is no terminal to answer on. */
   readonly ask: (question: string) => Promise<string | null>
   /** The standard input as text, no more than so many characters of it. */

@@ -24,7 +24,7 @@ import { queueCommand, usageCommand } from './queue.ts'
 import { reportCommands } from './report.ts'
 import { secretCommands } from './secret.ts'
 import { migrateCommand, serveCommand } from './serve.ts'
-import { auditCommand, statusCommand, whoamiCommand } from './status.ts'
+import { aboutCommand, auditCommand, statusCommand, whoamiCommand } from './status.ts'
 import { suppressionCommands } from './suppression.ts'
 import { tokenCommands } from './token.ts'
 import { checkLinkCommand, languagesCommand, previewCommand, sendTestCommand } from './try-email.ts'
@@ -39,7 +39,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
   'Set up an app': [appCommands, keyCommands, domainCommands, authHookCommands, webhookCommands, applyCommand],
   'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
   'Give people access': [consoleCommands, personCommands, sessionCommands, tokenCommands, whoamiCommand],
-  'Keep the database': [backupCommand, restoreCommand, copyCommand],
+  'Keep the database': [aboutCommand, backupCommand, restoreCommand, copyCommand],
 }
 
 /** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`report read`). */

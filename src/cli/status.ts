@@ -1,41 +1,62 @@
-/** `postern status`, `postern audit` and `postern whoami`. */
+/** `postern status`, `postern audit`, `postern whoami` and `postern about`. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Option } from 'commander'
-import { auditDays } from '../domain/bounds.ts'
-import { counted, sumCounts } from '../domain/counts.ts'
+import { auditDays, keepDays } from '../domain/bounds.ts'
+import { counted, describeBytes, sumCounts } from '../domain/counts.ts'
 import { auditActions, auditGroups } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/list-all.ts'
-import type { CallInput } from '../management/operations.ts'
+import type { Answer, CallInput } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { AttentionKind } from '../management/service/condition.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
 import { command, option } from './command.ts'
+import type { Call, CliDeps } from './context.ts'
 import { limitOption, pastOption } from './options.ts'
-import { formatMs, formatTime, formatTimeAndAge, listing, record, table } from './output.ts'
+import { formatMs, formatTime, formatTimeAndAge, listing, record, table, UsageError } from './output.ts'
 import { describeQueue } from './queue.ts'
+
+const watchMs = 2000
 
 export const statusCommand = command({
   use: 'status',
   about:
     'show what needs attention, counts for today and the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
-  examples: ['postern status'],
-  run: ({ call }) => call('status.show', {}),
-  show(status) {
-    const { checks, today, lastHour, apps, nodes, queue } = status
-    const counts = record([
-      ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
-      [
-        '',
-        `${counted(today.expired, 'link')} expired before the email was sent, ${counted(today.refused, 'request')} refused`,
-      ],
-      ['last hour', lastHour && describeHour(lastHour)],
-      ['apps', apps],
-      ['last checks', checks && describeChecks(checks)],
-    ])
-    return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
+  options: [option('--watch', `show it anew every ${watchMs / 1000} s, until Ctrl+C`)],
+  examples: ['postern status', 'postern status --watch'],
+  async run({ call, deps }, _, { watch = false }: { watch?: boolean }) {
+    if (watch) await watchStatus(call, deps)
+    return call('status.show', {})
   },
+  show: describeStatus,
   fault: ({ ok }) => (ok ? null : 'something needs attention; see above'),
 })
+
+/** Never returns. A service that does not answer is watched until it does. */
+async function watchStatus(call: Call, { clearScreen, output }: CliDeps): Promise<never> {
+  if (output.json) throw new UsageError('--watch is for people: leave out --json')
+  for (;;) {
+    const text = await call('status.show', {}).then(describeStatus, (error: Error) => error.message)
+    clearScreen()
+    output.out(`${formatTime(new Date().toISOString())}\n\n${text}\n`)
+    await sleep(watchMs)
+  }
+}
+
+function describeStatus(status: StatusResource): string {
+  const { checks, today, lastHour, apps, nodes, queue } = status
+  const counts = record([
+    ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
+    [
+      '',
+      `${counted(today.expired, 'link')} expired before the email was sent, ${counted(today.refused, 'request')} refused`,
+    ],
+    ['last hour', lastHour && describeHour(lastHour)],
+    ['apps', apps],
+    ['last checks', checks && describeChecks(checks)],
+  ])
+  return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
+}
 
 type AuditOptions = NonNullable<CallInput<'audit.list'>['query']> & { readonly limit: number }
 
@@ -82,6 +103,24 @@ export const whoamiCommand = command({
       ['service', `postern ${version}`],
     ]),
 })
+
+export const aboutCommand = command({
+  use: 'about',
+  about: 'show the versions, the database with its size, and the last backup',
+  examples: ['postern about'],
+  run: ({ call }) => call('service.show', {}),
+  show: ({ database, lastBackup, node, version }) =>
+    record([
+      ['service', `postern ${version}, Node ${node}`],
+      ['database', `${database.kind} ${database.version}, ${describeBytes(database.bytes)}, schema ${database.schema}`],
+      ['last backup', describeBackup(lastBackup)],
+    ]),
+})
+
+const describeBackup = (backup: Answer<'service.show'>['lastBackup']): string =>
+  backup === null
+    ? `none by "postern backup" in the last ${keepDays} days`
+    : `${formatTimeAndAge(backup.at)}, ${describeBytes(backup.bytes)}`
 
 /** The command that shows more of a condition. */
 const hints: Partial<Record<AttentionKind, (app: string) => string>> = {

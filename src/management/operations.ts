@@ -23,6 +23,7 @@ import {
   showMade,
 } from './people/people.ts'
 import { readReports, showReports } from './reports/reports.ts'
+import { describeService } from './service/describe-service.ts'
 import { exportList } from './service/export-list.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
@@ -87,6 +88,7 @@ const operations = {
   'webhook.test': testWebhook,
   'webhook.show': showWebhook,
   'webhook.send': sendWebhookAgain,
+  'service.show': describeService,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

@@ -43,8 +43,8 @@ export type RefusalQuery = {
   readonly limit: number
 }
 
-/** The service, or the domain of an app. */
-export type CheckSubject = 'service' | AppId
+/** The checks of the service, its backup, or the domain of an app. */
+export type CheckSubject = 'service' | 'backup' | AppId
 
 export type KeptCheck = { readonly at: number; readonly result: unknown }
 
@@ -60,7 +60,7 @@ export interface ActivityStore {
   /** Newest first. */
   listRefusals(query: RefusalQuery): Promise<ListPage<RefusedRequest, string>>
   findRefusal(requestId: string): Promise<RefusedRequest | null>
-  /** Keeps the last check of an app's domain, or of the service. */
+  /** Keeps the last result about a subject. */
   keepCheck(subject: CheckSubject, result: unknown): Promise<void>
   /** Null if there was none in the last `keepDays`. */
   findCheck(subject: CheckSubject): Promise<KeptCheck | null>

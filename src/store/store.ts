@@ -146,6 +146,15 @@ export type MissingKey = {
 
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
+export type DatabaseDescription = {
+  readonly kind: 'SQLite' | 'PostgreSQL'
+  /** Of SQLite, or of the server. */
+  readonly version: string
+  /** Of the schema. */
+  readonly schema: number
+  readonly bytes: number
+}
+
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
 export interface Store
   extends ActivityStore,
@@ -188,6 +197,7 @@ export interface Store
   /** The keys for which mail waits. */
   listMissingKeys(): Promise<readonly MissingKey[]>
 
+  describeDatabase(): Promise<DatabaseDescription>
   /** Checks the database and the machine that it runs on. */
   examine(): Promise<readonly Finding[]>
   /** Milliseconds since 1970 UTC on the store's clock, which decides limits, leases and expiry. */

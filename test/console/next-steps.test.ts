@@ -142,6 +142,15 @@ test('a key is found by its id as pages shorten it; one that is not found says w
   assert.match(readText(await unknown.text()), /There is no key .* give the id of a key/)
 })
 
+test('a page says what the service is: database, schema, last backup; people of one app have none', async () => {
+  await service.store.keepCheck('backup', { bytes: 2_000_000 })
+  const about = readText(await (await visitor.get('/settings/about')).text())
+  assert.match(about, /Database SQLite 3\.\S+, [\d.]+ \w+ Schema \d+ Last backup .*\( ?just now ?, 1\.9 MiB\)/)
+  const own = newVisitor(service, await signIn(service, 'reader', [service.app.id]))
+  assert.equal((await own.get('/settings/about')).status, 403)
+  assert.doesNotMatch(await (await own.get('/settings')).text(), /settings\/about/)
+})
+
 test('the audit names the key that was revoked, and the person whose session was ended', async () => {
   const { store, app } = service
   const made = await store.createKey(

@@ -82,6 +82,26 @@ test('disabling a person shows what the person made that still works, with the c
   assert.match(both.err, /--app or --all-apps, not both/)
 })
 
+test('status --watch shows the status anew until it is stopped', async (t) => {
+  const { child, ended, output } = startPostern(t, ['status', '--watch'], { env })
+  const shown = () => output().match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/gm)?.length ?? 0
+  await eventually(() => shown() >= 2)
+  child.kill('SIGINT')
+  assert.deepEqual(await ended, [null, 'SIGINT'])
+  assert.match(output(), /Needs attention:[\s\S]*no process/i)
+  assert.equal((await postern(env, ['status', '--watch', '--json'])).code, 2)
+})
+
+test('about shows the database, and the last backup once there is one', async (t) => {
+  const about = async () => (await postern(env, ['about'])).out
+  assert.match(
+    await about(),
+    /^database +SQLite 3\.\S+, [\d.]+ \w+, schema \d+\nlast backup +none by "postern backup"/m,
+  )
+  await postern(env, ['backup', join(temporaryFolder(t), 'copy.db')])
+  assert.match(await about(), /^last backup +\S+ \S+Z \(\d+ (s|ms) ago\), [\d.]+ \w+$/m)
+})
+
 test('without a console nobody is invited, and the name stays free', async () => {
   const off = { ...env, POSTERN_CONSOLE_LISTEN: 'off' }
   assert.equal((await postern(off, ['person', 'invite', 'Zoe', '--role', 'reader'])).code, 1)

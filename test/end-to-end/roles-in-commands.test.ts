@@ -75,6 +75,7 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'webhook.test': ({ app }) => ['app-webhook', 'test', app.slug],
   'webhook.show': ({ app, message }) => ['app-webhook', 'show', app.slug, message],
   'webhook.send': ({ app, message }) => ['app-webhook', 'send', app.slug, message],
+  'service.show': () => ['about'],
   'status.show': () => ['status'],
   'queue.show': () => ['queue'],
   'checks.run': () => ['doctor'],

@@ -38,10 +38,14 @@ const forms: Partial<Record<Line, (target: Target) => Fields>> = {
   'POST /settings/people/:person': () => ({ role: 'operator' }),
   'POST /settings/people/:person/passkeys/remove': ({ passkey }) => ({ passkey }),
   'POST /settings/tokens': named,
+  'POST /export': () => ({ list: 'emails', format: 'csv' }),
 }
 
 /** Without an answer from DNS and an address for webhooks, these are refused for another reason. */
-const mayConflict = new Set<Line>(['POST /apps/:app/domain/keys/:selector/activate', 'POST /apps/:app/webhooks/test'])
+const mayConflict = new Set<Line>([
+  ...(['POST /apps/:app/domain/keys/:selector/activate', 'POST /apps/:app/webhooks/test'] as const),
+  'POST /apps/:app/webhooks/:message/send',
+])
 
 /** Each ends something that an earlier one needs. */
 const last: readonly Line[] = [
@@ -54,8 +58,8 @@ const last: readonly Line[] = [
 const lines = [...routes.map(([line]) => line).filter((line) => !last.includes(line)), ...last]
 
 const addressOf = (line: Line, target: Target): string => {
-  const { app, email, key, person, request, session, suppression, token } = target
-  const values = { ...{ app: app.slug, email, key, person, request, session, suppression, token } }
+  const { app, email, key, message, person, request, session, suppression, token } = target
+  const values = { ...{ app: app.slug, email, key, message, person, request, session, suppression, token } }
   const all: Readonly<Record<string, string>> = { ...values, system: 'kratos', selector: 'p1' }
   return line.split(' ')[1]?.replace(/:(\w+)/g, (_, name: string) => all[name] ?? '') ?? ''
 }
@@ -65,6 +69,7 @@ const decides: Partial<Record<Line, readonly OperationName[]>> = {
   'GET /new-app': ['app.put'],
   'POST /apps/:app/test-email': ['app.show', 'app.test_email'],
   'POST /apps/:app/keys/:key/replace': ['app.show', 'key.replace'],
+  'POST /apps/:app/webhooks/:message/send': ['app.show', 'webhook.show', 'webhook.send'],
   'POST /emails/:email/retry': ['email.show', 'email.retry'],
   'POST /emails/:email/cancel': ['email.show', 'email.cancel'],
 }

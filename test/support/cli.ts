@@ -139,6 +139,7 @@ async function runHere(
     },
     ask: async () => answer,
     readInput: async (charactersMax) => input.slice(0, charactersMax),
+    clearScreen: () => {},
     untilStopped: () => Promise.reject(new Error('start a process for it: spawnServe')),
   })
   return { code, out, err }

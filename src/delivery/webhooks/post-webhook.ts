@@ -1,7 +1,7 @@
 /**
- * One POST to the receiver of an app. Its status is read, and the beginning of a refusal. It follows no redirect, and reaches the public
- * Internet alone unless the private network is allowed: the address is checked where the connection is made,
- * so that a name which changes between two look-ups leads nowhere else.
+ * One POST to the receiver of an app. Its status is read, and the beginning of a refusal. It follows no
+ * redirect, and reaches the public Internet alone unless the private network is allowed: the address is
+ * checked where the connection is made, so that a name which changes between two look-ups leads nowhere else.
  */
 import { type LookupAddress, lookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'

@@ -7,8 +7,8 @@ import { appStatuses } from '../../domain/app/app.ts'
 export const closed = <Fields extends TProperties>(fields: Fields): TObject<Fields> =>
   Type.Object(fields, { additionalProperties: false }) as TObject<Fields>
 
-export const orNull = <Schema extends TSchema>(schema: Schema): TUnion<[Schema, TNull]> =>
-  Type.Union([schema, Type.Null()])
+export const orNull = <Schema extends TSchema>(schema: Schema, description?: string): TUnion<[Schema, TNull]> =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 
 /** A time in an answer: ISO 8601, in UTC. */
 export interface TTime extends TString {

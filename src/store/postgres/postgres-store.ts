@@ -18,7 +18,7 @@ import { makeReference, openReference } from '../shared/references.ts'
 import type { Finding, Store } from '../store.ts'
 import { Connection } from './engine/connection.ts'
 import { closeContext, DatabaseClock, newContext, type PostgresContext } from './engine/context.ts'
-import { examine } from './engine/examine.ts'
+import { describeDatabase, examine } from './engine/examine.ts'
 import { scriptMethods } from './engine/run-script.ts'
 import { cancelDeletedAppMail } from './queue/cancel-app-mail.ts'
 import { cancelEmail, retryDeferred, retryEmail } from './queue/change-email.ts'
@@ -77,6 +77,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
     listMissingKeys: async () => withoutOwn(ring, await scripts.listMissingKeys()),
     enqueue: (request) => intake.enqueue(request),
+    describeDatabase: () => describeDatabase(context),
     examine: async () => [...(await examine(context)), await worker.examineSession()],
     nameRecipient: (to) => nameRecipient(context.keyedHash, to),
     makeReference: (id) => makeReference(context.keyedHash, id),

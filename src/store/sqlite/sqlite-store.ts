@@ -17,10 +17,10 @@ import type { SchemaUse } from '../shared/migrations.ts'
 import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
-import { examineDisk, examineWorker, freeBytes, requireSpace } from './engine/examine.ts'
+import { describeDatabase, examineDisk, examineWorker, freeBytes, requireSpace } from './engine/examine.ts'
 import { DatabaseLost, findMoved, noteOpenFiles, type OpenFiles } from './engine/open-files.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
-import { migrate, requireFile } from './files/migrate.ts'
+import { migrate, newestSchema, requireFile } from './files/migrate.ts'
 import { type Call, queueFunctions } from './threads/calls.ts'
 import { LockedClaims } from './threads/locked-claims.ts'
 import { allReads, performRead, type ReadName } from './threads/reads.ts'
@@ -102,6 +102,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     nameRecipient: (to) => nameRecipient(keyedHash, to),
     makeReference: (id) => makeReference(keyedHash, id),
     openReference: (reference) => openReference(keyedHash, reference),
+    describeDatabase: async () => describeDatabase(path, newestSchema()),
     examine: async () => [examineDisk(path), examineWorker(path, await readMethods.measureQueue(), readClock(clock))],
     openWorkerSession: () => {},
     now: () => readClock(clock),

@@ -1,6 +1,7 @@
 /** The checks of `postern doctor` on a PostgreSQL server. */
 import type { Row } from '../../shared/rows.ts'
-import type { Finding } from '../../store.ts'
+import type { DatabaseDescription, Finding } from '../../store.ts'
+import { newestSchema } from '../schema/migrate.ts'
 import type { PostgresContext } from './context.ts'
 
 const deadlineMs = 10_000
@@ -20,6 +21,14 @@ export async function examine({ operators }: PostgresContext): Promise<Finding[]
   if (row === undefined) return []
   const version: Finding = { check: 'PostgreSQL', ok: true, detail: `version ${row.version}` }
   return [version, judgeReplication(row), judgeOldestTransaction(row)]
+}
+
+export async function describeDatabase({ operators, schema }: PostgresContext): Promise<DatabaseDescription> {
+  const text = `select current_setting('server_version') as version,
+    (select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
+      where relnamespace = $1::regnamespace and relkind in ('r', 'm')) as bytes`
+  const [row] = await operators.query(text, [schema], { deadlineMs })
+  return { kind: 'PostgreSQL', version: String(row?.version), schema: newestSchema(), bytes: Number(row?.bytes) }
 }
 
 export function judgeReplication(row: Row): Finding {

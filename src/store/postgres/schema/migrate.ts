@@ -13,6 +13,9 @@ import { enqueueFunctions } from '../queue/enqueue.ts'
 import { outcomeFunctions } from '../queue/outcome.ts'
 
 const folder = new URL('../migrations/', import.meta.url)
+
+/** The version of the schema of an open store. */
+export const newestSchema = (): number => migrationSteps(folder).at(-1)?.version ?? 0
 const deadlineMs = 60_000
 const versionMin = 140_000
 

@@ -1,10 +1,10 @@
-/** Findings of the doctor on SQLite: the disk, and whether a process sends. */
-import { statfsSync } from 'node:fs'
+/** The database file: its size, the space that is left, and whether a process sends from it. */
+import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describeBytes } from '../../../domain/counts.ts'
 import { describeDuration } from '../../../domain/duration.ts'
 import type { QueueMeasures } from '../../operator-store.ts'
-import { type Finding, StoreUnavailable } from '../../store.ts'
+import { type DatabaseDescription, type Finding, StoreUnavailable } from '../../store.ts'
 import { WorkerLock } from './worker-lock.ts'
 
 /** Mail that is late by more may wait for a process that hangs. */
@@ -56,3 +56,8 @@ export function examineDisk(path: string): Finding {
   const detail = `${describeBytes(free)} free on the database's disk`
   return { check: 'disk', ok: free >= diskBytesMin, detail }
 }
+
+export const describeDatabase = (path: string, schema: number): DatabaseDescription => ({
+  ...{ kind: 'SQLite', version: process.versions.sqlite ?? '', schema },
+  bytes: [path, `${path}-wal`].reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0),
+})

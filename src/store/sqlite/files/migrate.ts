@@ -17,6 +17,9 @@ const ownSteps = new URL('../migrations/', import.meta.url)
  * files beside it show that the database was moved or deleted, or is another one: SQLite would drop the WAL
  * of a missing database, and write that of another one into this.
  */
+/** The version of the schema of an open store. */
+export const newestSchema = (): number => migrationSteps(ownSteps).at(-1)?.version ?? 0
+
 export function requireFile(given: string, use: SchemaUse): void {
   const path = resolveLink(given)
   const [wal, lock] = [`${path}-wal`, `${path}-worker`]

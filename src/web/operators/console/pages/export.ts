@@ -1,4 +1,4 @@
-/** What a list shows as a file. The audit records who took it. */
+/** The items of a list as a file. The audit records who exported them. */
 import { toCsv } from '../../../../domain/csv.ts'
 import type { CallInput } from '../../../../management/operations.ts'
 import { type Html, html } from '../../../../templates/html.ts'

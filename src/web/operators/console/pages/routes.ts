@@ -30,7 +30,7 @@ import { invitePerson, showPeople } from './people.ts'
 import { changePerson, endLink, linkPerson, removePasskey, showPerson } from './person.ts'
 import { listRefusals, showRefusal } from './refusals.ts'
 import { endSession, showSessions } from './sessions.ts'
-import { runChecks, showChecks } from './settings.ts'
+import { runChecks, showAbout, showChecks } from './settings.ts'
 import { addSuppression, clearSuppressions, removeSuppression, showSuppressions } from './suppressions.ts'
 import { createToken, revokeToken, showTokens } from './tokens.ts'
 
@@ -97,6 +97,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /settings', showChecks],
   ['GET /settings/checks', showChecks],
   ['POST /settings/checks', runChecks],
+  ['GET /settings/about', showAbout],
   ['GET /settings/people', showPeople],
   ['POST /settings/people', invitePerson],
   ['GET /settings/people/:person', showPerson],

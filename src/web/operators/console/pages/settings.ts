@@ -1,12 +1,12 @@
-/** Settings of the service: checks, people, tokens and sessions. */
+/** Settings of the service: checks, people, tokens, sessions, and what it is. */
 
 import { activityDays, auditDays, keepDays } from '../../../../domain/bounds.ts'
-import { formatCount } from '../../../../domain/counts.ts'
+import { describeBytes, formatCount } from '../../../../domain/counts.ts'
 import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, button, contentBegin, facts, mark, section, table, tabs } from '../parts.ts'
+import { age, button, contentBegin, facts, mark, section, table, tabs, time } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
@@ -14,6 +14,7 @@ const pages = [
   ['People', '/settings/people'],
   ['Tokens', '/settings/tokens'],
   ['Sessions', '/settings/sessions'],
+  ['About', '/settings/about'],
 ] as const
 type SettingsTab = (typeof pages)[number][0]
 
@@ -23,7 +24,8 @@ export const settingsPage = (
   body: Html,
   error: OperationError | null = null,
 ): PageAnswer => {
-  const shown = pages.filter(([name]) => name === 'Checks' || (visit.may('admin') && visit.seesAll))
+  const isOpen = (name: SettingsTab) => name === 'Checks' || (visit.seesAll && (name === 'About' || visit.may('admin')))
+  const shown = pages.filter(([name]) => isOpen(name))
   const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${contentBegin}${body}`
   const status = error === null ? {} : { status: toHttpStatus(error) }
   return { title: tab, body: whole, nav: 'settings', ...status }
@@ -31,14 +33,40 @@ export const settingsPage = (
 
 export async function showChecks(visit: Visit): Promise<PageAnswer> {
   const { checks } = await visit.get('status.show', {})
-  const { consoleUrl, linksUrl, queueMax, version } = visit.shell
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
     ? html`<p>Checks the database, the disk, the worker and each relay. Sends no email; takes up to 30 seconds.</p>
 ${button('/settings/checks', checks === null ? 'Run the checks' : 'Run them again', { kind: 'main' })}`
     : html`<p class="soft">Only an operator of the whole service can run the checks.</p>`
+  return settingsPage(
+    visit,
+    'Checks',
+    html`${checks === null ? none : renderFindings(checks, visit.now)}${section('Checks', run)}`,
+  )
+}
+
+/** Documents of the package, by what an operator looks for. */
+const documents = [
+  ['docs/backup.md', 'backup and restore'],
+  ['docs/upgrade.md', 'upgrades'],
+  ['docs/postgresql.md', 'moving from SQLite to PostgreSQL'],
+  ['docs/configuration.md', 'every setting'],
+  ['docs/observability.md', 'alerts, metrics and logs'],
+] as const
+
+export async function showAbout(visit: Visit): Promise<PageAnswer> {
+  const { database, lastBackup, node, version } = await visit.get('service.show', {})
+  const { consoleUrl, linksUrl, queueMax } = visit.shell
+  const isSqlite = database.kind === 'SQLite'
+  const backup =
+    lastBackup === null
+      ? html`none by <code>postern backup</code> in the last ${keepDays} days${isSqlite ? none : html` <span class="soft">(on PostgreSQL, its own tools make backups)</span>`}`
+      : html`${time(lastBackup.at)} <span class="soft">(${age(lastBackup.at, visit.now)}, ${describeBytes(lastBackup.bytes)})</span>`
   const about = facts([
-    ['Version', version],
+    ['Postern', `${version}, on Node ${node}`],
+    ['Database', `${database.kind} ${database.version}, ${describeBytes(database.bytes)}`],
+    ['Schema', String(database.schema)],
+    ['Last backup', backup],
     ['Console address', consoleUrl],
     ['Hosted links address', linksUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
     ['Queue', `at most ${formatCount(queueMax)} emails (POSTERN_QUEUE_MAX)`],
@@ -47,11 +75,8 @@ ${button('/settings/checks', checks === null ? 'Run the checks' : 'Run them agai
       `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
     ],
   ])
-  return settingsPage(
-    visit,
-    'Checks',
-    html`${checks === null ? none : renderFindings(checks, visit.now)}${section('Checks', run)}${section('About', about)}`,
-  )
+  const listed = html`<ul>${documents.map(([file, what]) => html`<li><code>${file}</code> <span class="soft">${what}</span></li>`)}</ul>`
+  return settingsPage(visit, 'About', html`${section('This service', about)}${section('Documents', listed)}`)
 }
 
 function renderFindings({ at, findings }: NonNullable<Answer<'status.show'>['checks']>, now: number): Html {
