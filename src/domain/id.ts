@@ -80,7 +80,7 @@ export function digitsOfBytes(bytes: Uint8Array, begin: number, end: number): st
 }
 
 const idLength = 26
-/** The time, the sequence number and two random characters: these tell an id from all others of a database. */
+/** The time, the sequence number and two random characters: no two ids of a database share these. */
 const shortLength = 16
 /** Two ids that begin with fewer characters could be made in the same millisecond. */
 const startMin = 14

@@ -148,9 +148,8 @@ export type Finding = { readonly check: string; readonly ok: boolean; readonly d
 
 export type DatabaseDescription = {
   readonly kind: 'SQLite' | 'PostgreSQL'
-  /** Of SQLite, or of the server. */
   readonly version: string
-  /** Of the schema. */
+  /** The version of the schema. */
   readonly schema: number
   readonly bytes: number
 }

@@ -31,7 +31,7 @@ import { MissingSessions } from './queue/missing-sessions.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './queue/outcome.ts'
 import { QueueNotifier } from './queue/queue-notifier.ts'
 import { WorkerSession } from './queue/worker-session.ts'
-import { prepare } from './schema/migrate.ts'
+import { newestSchema, prepare } from './schema/migrate.ts'
 
 export type PostgresOptions = {
   readonly address: PostgresAddress
@@ -77,7 +77,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
     listMissingKeys: async () => withoutOwn(ring, await scripts.listMissingKeys()),
     enqueue: (request) => intake.enqueue(request),
-    describeDatabase: () => describeDatabase(context),
+    describeDatabase: async () => ({ ...(await describeDatabase(context)), schema: newestSchema() }),
     examine: async () => [...(await examine(context)), await worker.examineSession()],
     nameRecipient: (to) => nameRecipient(context.keyedHash, to),
     makeReference: (id) => makeReference(context.keyedHash, id),

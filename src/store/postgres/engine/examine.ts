@@ -1,7 +1,6 @@
 /** The checks of `postern doctor` on a PostgreSQL server. */
 import type { Row } from '../../shared/rows.ts'
 import type { DatabaseDescription, Finding } from '../../store.ts'
-import { newestSchema } from '../schema/migrate.ts'
 import type { PostgresContext } from './context.ts'
 
 const deadlineMs = 10_000
@@ -23,12 +22,15 @@ export async function examine({ operators }: PostgresContext): Promise<Finding[]
   return [version, judgeReplication(row), judgeOldestTransaction(row)]
 }
 
-export async function describeDatabase({ operators, schema }: PostgresContext): Promise<DatabaseDescription> {
+export async function describeDatabase({
+  operators,
+  schema,
+}: PostgresContext): Promise<Omit<DatabaseDescription, 'schema'>> {
   const text = `select current_setting('server_version') as version,
     (select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
       where relnamespace = $1::regnamespace and relkind in ('r', 'm')) as bytes`
   const [row] = await operators.query(text, [schema], { deadlineMs })
-  return { kind: 'PostgreSQL', version: String(row?.version), schema: newestSchema(), bytes: Number(row?.bytes) }
+  return { kind: 'PostgreSQL', version: String(row?.version), bytes: Number(row?.bytes) }
 }
 
 export function judgeReplication(row: Row): Finding {
