@@ -21,6 +21,7 @@ const byInput: Partial<
   'key.find': { names: 'app' },
   'suppression.add': { names: 'app' },
   'audit.list': { inAll: 'admin' },
+  'account.change': { of: 'person' },
   'account.remove_passkey': { of: 'person' },
 }
 

@@ -12,7 +12,7 @@ import { cancelEmail, findEmails, listEmails, retryAll, retryEmail, showEmail } 
 import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
-import { endSession, listSessions, removeOwnPasskey, whoami } from './people/account.ts'
+import { changeAccount, endSession, listSessions, removeOwnPasskey, whoami } from './people/account.ts'
 import {
   changePerson,
   endLink,
@@ -105,6 +105,7 @@ const operations = {
   'person.end_link': endLink,
   'person.made': showMade,
   'person.remove_passkey': removePasskey,
+  'account.change': changeAccount,
   'account.remove_passkey': removeOwnPasskey,
   'session.list': listSessions,
   'session.end': endSession,

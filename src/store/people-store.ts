@@ -24,6 +24,8 @@ export type PersonRecord = Permission & {
   /** Null unless the person is disabled. */
   readonly disabledAt: number | null
   readonly lastSeenAt: number | null
+  /** Whether pages also show times of the person's own zone. */
+  readonly localTimes: boolean
 }
 
 export type NewPerson = Permission & { readonly name: string }
@@ -77,6 +79,7 @@ export interface PeopleStore {
    * none.
    */
   updatePerson(id: PersonId, change: PersonChange, actor: Actor): Promise<PersonRecord | null>
+  setLocalTimes(id: PersonId, isOn: boolean): Promise<void>
   findPerson(idOrName: string): Promise<PersonRecord | null>
   listPeople(): Promise<readonly PersonRecord[]>
 

@@ -143,6 +143,7 @@ export const operatorCases: Cases<ScriptName> = {
     disabled: (it) => assert.ok(it.run('updatePerson', person, { disabled: true }, actor)),
     'another role': (it) => assert.ok(it.run('updatePerson', person, { role: 'reader' }, actor)),
   },
+  setLocalTimes: { on: (it) => it.run('setLocalTimes', person, true) },
   createSignInCode: {
     'for a person': (it) => {
       const code = { hash: hash('new', 0) as SignInHash, person, expiresAt: nowMs + minuteMs }

@@ -48,6 +48,27 @@ test('a relay that stops appears on an open overview and goes again; typing and 
   await page.waitForSelector('#attention >> text=Sending normally', { timeout: 60_000 })
 })
 
+test('a person may read local times beside UTC, on every page and as long as wanted', { skip }, async (t) => {
+  const service = await startBusyConsole(t)
+  const context = await (await openBrowser(t)).newContext({ timezoneId: 'Asia/Tokyo' })
+  const at = consoleAt(service)
+  await useSession(context, at, await signIn(service))
+  const page = await context.newPage()
+  const id = await service.find('later1@example.com')
+  const accepted = async () => {
+    await page.goto(`${at}/emails/${id}`)
+    return (await page.textContent('dl time')) ?? ''
+  }
+  assert.match(await accepted(), /^\S+ \S+Z$/)
+  await page.goto(`${at}/account`)
+  await page.click('text=Show local times, too')
+  const [, utc = '', local = ''] = /^(.*)Z \((.*) local\)$/.exec(await accepted()) ?? []
+  assert.equal(Date.parse(`${local.replace(' ', 'T')}Z`) - Date.parse(`${utc.replace(' ', 'T')}Z`), 9 * 3_600_000)
+  await page.goto(`${at}/account`)
+  await page.click('text=Show UTC alone')
+  assert.match(await accepted(), /Z$/)
+})
+
 test('an open page of an email follows its attempts', { skip }, async (t) => {
   const service = await startBusyConsole(t)
   const { at, page } = await openPage(t, service)

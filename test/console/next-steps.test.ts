@@ -151,6 +151,15 @@ test('a page says what the service is: database, schema, last backup; people of 
   assert.doesNotMatch(await (await own.get('/settings')).text(), /settings\/about/)
 })
 
+test('beside a setting stands who changed it last', async () => {
+  const page = async () => readText(await (await visitor.get('/apps/acme/settings')).text())
+  const app = await service.store.findApp('acme')
+  const change = { version: String(app?.version), recipientPerHour: '77' }
+  assert.equal((await visitor.post('/apps/acme/settings', change)).status, 303)
+  assert.match(await page(), /per recipient.*Changed by admin \d+, ?just now/i)
+  assert.equal((await page()).match(/Changed by/g)?.length, 1)
+})
+
 test('the audit names the key that was revoked, and the person whose session was ended', async () => {
   const { store, app } = service
   const made = await store.createKey(

@@ -80,6 +80,7 @@ export type Target = Awaited<ReturnType<typeof newTarget>>
 const settings = { name: testSettings.name, from: testSettings.from }
 
 const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
+  'account.change': () => ({ localTimes: true }),
   'app.put': () => settings,
   'app.change': () => ({ supportContact: 'help@acme.test' }),
   'app.check_link': () => ({ url: 'https://app.acme.test/?token=x' }),

@@ -45,6 +45,23 @@ export const whoami = operation({
   },
 })
 
+export const changeAccount = operation({
+  method: 'PATCH',
+  path: '/v1/account',
+  role: 'reader',
+  audited: false,
+  summary: 'Changes what pages show to you: times of your own zone beside UTC.',
+  body: closed({ localTimes: Type.Boolean() }),
+  answer: closed({ localTimes: Type.Boolean() }),
+  errors: ['not_found'],
+  async run({ store, access: { actor } }, { body: { localTimes } }) {
+    const person = findPersonId(actor)
+    if (person === null) return fail('not_found', 'Only people who sign in to the console have an account.')
+    await store.setLocalTimes(person, localTimes)
+    return done({ localTimes })
+  },
+})
+
 export const removeOwnPasskey = operation({
   method: 'DELETE',
   path: '/v1/account/passkeys/{passkey}',

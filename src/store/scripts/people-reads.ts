@@ -16,6 +16,7 @@ export const toPerson = (row: Row): PersonRecord => ({
   createdBy: row.created_by as string,
   disabledAt: row.disabled_at as number | null,
   lastSeenAt: row.last_seen_at as number | null,
+  localTimes: Boolean(row.local_times),
 })
 
 function* findPerson({ prefix }: ScriptContext, idOrName: string): Script<PersonRecord | null> {

@@ -90,6 +90,13 @@ function* updatePerson(
   return next
 }
 
+function* setLocalTimes({ prefix }: ScriptContext, id: PersonId, isOn: boolean): Script<void> {
+  yield {
+    text: `update ${prefix}person set local_times = ${isOn} where person_id = $1`,
+    values: [id],
+  }
+}
+
 /**
  * A person who signs in by codes and passkeys; null if it is disabled, or an OpenID provider decides about
  * it.
@@ -271,6 +278,7 @@ function* removePasskey(context: ScriptContext, person: PersonId, id: string, ac
 export const peopleChanges = {
   createPerson,
   updatePerson,
+  setLocalTimes,
   createSignInCode,
   endSignInCode,
   signInByCode,

@@ -62,6 +62,7 @@ create table person (
   created_by text not null,
   disabled_at bigint,
   last_seen_at bigint,
+  local_times boolean not null default false,   -- whether pages show times of this person's zone, too
   unique (oidc_issuer, oidc_subject)
 );
 

@@ -55,6 +55,7 @@ create table person (
   created_by text not null,
   disabled_at integer,
   last_seen_at integer,
+  local_times integer not null default 0,  -- whether pages show times of this person's zone, too
   unique (oidc_issuer, oidc_subject)
 ) strict;
 

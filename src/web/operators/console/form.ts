@@ -12,6 +12,8 @@ type Choice = readonly [value: string, label: string]
 
 type FieldParts = {
   readonly hint?: Cell
+  /** About the saved value, below the hint. */
+  readonly note?: Cell
   readonly attributes?: Html
   readonly disabled?: boolean
   /** A field with choices is a menu. */
@@ -36,7 +38,11 @@ type ShownForm<Name extends string> = {
 
 export type Form<Name extends string> = {
   readonly id: string
-  readonly show: (texts: Fields, error?: OperationError | null) => ShownForm<Name>
+  readonly show: (
+    texts: Fields,
+    error?: OperationError | null,
+    notes?: Partial<Readonly<Record<Name, Cell>>>,
+  ) => ShownForm<Name>
 }
 
 /** @param id is part of the ids of the fields, so that a page can have several forms */
@@ -44,13 +50,14 @@ export function newForm<Name extends string>(id: string, fields: Readonly<Record
   const names = Object.keys(fields) as Name[]
   return {
     id,
-    show(texts, error = null) {
+    show(texts, error = null, notes = {}) {
       const faults = error === null ? [] : placeFaults(error, names, fields)
       return {
         problem: error === null ? none : renderProblem(id, error, { faults, fields }),
         field(name, more = {}) {
           const own = faults.filter((fault) => fault.name === name)
-          const parts = { ...fields[name], ...more, value: texts[name] ?? '', faults: own }
+          const note = notes[name]
+          const parts = { ...fields[name], ...(note && { note }), ...more, value: texts[name] ?? '', faults: own }
           return renderField(`${id}-${name}`, name, parts)
         },
       }
@@ -125,7 +132,7 @@ type RenderedField = Omit<FormField, 'faults'> & {
 function renderField(
   id: string,
   name: string,
-  { label, hint, faults, attributes = none, choices, disabled = false, value }: RenderedField,
+  { label, hint, note, faults, attributes = none, choices, disabled = false, value }: RenderedField,
 ): Html {
   const describedBy = [hint === undefined ? '' : `${id}-hint`, faults.length === 0 ? '' : `${id}-fault`]
     .filter(Boolean)
@@ -142,7 +149,7 @@ function renderField(
         )}</select>`
   return html`<div class="field"><label for="${id}">${label}</label>
 ${control}
-${hint === undefined ? none : html`<span class="hint" id="${id}-hint">${hint}</span>`}${
+${hint === undefined ? none : html`<span class="hint" id="${id}-hint">${hint}</span>`}${note === undefined ? none : html`<span class="hint">${note}</span>`}${
   faults.length === 0
     ? none
     : html`<span class="fault" id="${id}-fault">${faults.map(({ message }) => html`${message} `)}</span>`

@@ -37,7 +37,7 @@ type PageParts = {
   readonly live?: string
   readonly notice: string | null
   /** The person who is signed in; null in dev mode. */
-  readonly person: { readonly name: string; readonly role: string } | null
+  readonly person: { readonly name: string; readonly role: string; readonly localTimes: boolean } | null
   /** Milliseconds since 1970. */
   readonly now: number
 }
@@ -62,7 +62,14 @@ ${newAccountMenu(parts)}
   const shown = notice === null ? none : html`<p class="notice" role="status">${notice}</p>`
   const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${newFooter(shell, parts)}`
   const begin = body.text.includes(contentBegin.text) ? 'content' : 'main'
-  return newDocument({ title, content, begin, now, ...(live !== undefined && { live }) })
+  return newDocument({
+    title,
+    content,
+    begin,
+    now,
+    localTimes: parts.person?.localTimes ?? false,
+    ...(live !== undefined && { live }),
+  })
 }
 
 /** A menu that opens without a script. */
@@ -87,6 +94,7 @@ const newDocument = ({
   content,
   begin = 'main',
   live,
+  localTimes = false,
   now,
 }: {
   readonly title: string
@@ -94,6 +102,7 @@ const newDocument = ({
   /** The id of the element where the content begins. */
   readonly begin?: string
   readonly live?: string
+  readonly localTimes?: boolean
   readonly now?: number
 }): Html => html`<!doctype html>
 <html lang="en">
@@ -107,7 +116,7 @@ const newDocument = ({
 <link rel="icon" href="${assets.icon.path}" type="image/svg+xml">
 <script src="${assets.script.path}" type="module"></script>
 </head>
-<body${live === undefined ? none : html` data-live="${live}"`}${now === undefined ? none : html` data-now="${now}"`}>
+<body${live === undefined ? none : html` data-live="${live}"`}${now === undefined ? none : html` data-now="${now}"`}${localTimes ? html` data-local-times` : none}>
 <a class="skip" href="#${begin}">Skip to content</a>
 ${content}
 </body>

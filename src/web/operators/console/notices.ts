@@ -31,6 +31,7 @@ const notices = {
   link_ended: 'The link was ended. It signs nobody in.',
   session_ended: 'The session was ended.',
   sessions_ended: 'All other sessions were ended.',
+  times_changed: 'Saved. It takes effect on all pages.',
   passkey_added: 'The passkey was added. You can now sign in with it.',
   passkey_removed: 'The passkey was removed.',
 } as const

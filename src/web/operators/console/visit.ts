@@ -173,7 +173,7 @@ export function addPage(
 
 /** The frame of a page names the person who looks at it. */
 const describeFrame = ({ now }: PageDeps, { access, session }: SignedIn) => ({
-  person: session && { name: access.actor.name, role: access.role },
+  person: session && { name: access.actor.name, role: access.role, localTimes: session.person.localTimes },
   now: now(),
 })
 

@@ -42,8 +42,23 @@ function showTimes() {
     if (time.dataset.local === undefined) {
       time.dataset.local = ''
       time.title = time.title || at.toLocaleString(undefined, { timeZoneName: 'short' })
+      if (document.body.dataset.localTimes !== undefined && time.dataset.age === undefined) showLocal(time, at)
     }
   }
+}
+
+/**
+ * `06:49:14Z (07:49:14 local)`, with the date where the other has one.
+ * @param {HTMLTimeElement} time
+ * @param {Date} at
+ */
+function showLocal(time, at) {
+  const [date, clock] = at.toLocaleString('sv-SE').split(' ') // 2026-11-28 07:49:14
+  const text = (time.textContent ?? '').includes('-') ? `${date} ${clock}` : clock
+  const local = document.createElement('span')
+  local.className = 'soft local'
+  local.textContent = ` (${text} local)`
+  time.append(local)
 }
 
 /** Each age is counted on from what the server wrote. */

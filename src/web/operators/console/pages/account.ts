@@ -26,6 +26,15 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
     ['Access to', describeScope(apps, slugs)],
     ['Session until', expiresAt === null ? null : time(expiresAt)],
   ])
+  const isLocal = session?.person.localTimes ?? false
+  const times =
+    session === null
+      ? none
+      : section(
+          'Times',
+          html`<p>${isLocal ? 'Pages show UTC, and the time of this browser’s zone beside it.' : 'Pages show UTC. The time of this browser’s zone appears when you point at one.'}</p>
+${button('/account/times', isLocal ? 'Show UTC alone' : 'Show local times, too', { fields: { local: isLocal ? 'no' : 'yes' } })}`,
+        )
   const add = html`<form class="filters" id="new-passkey">
 ${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
 <button type="button" class="main" disabled>Add a passkey</button>
@@ -39,7 +48,7 @@ ${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
   const removed = (passkeys ?? []).find(({ id }) => id === query.get('remove'))
   const body = html`<h1>Your account</h1>
 ${removed === undefined ? none : renderRemoval(removed, (passkeys ?? []).length === 1)}
-${section('You', about)}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
+${section('You', about)}${times}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
   return { title: 'Your account', body }
 }
 
@@ -55,4 +64,9 @@ export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
   const removed = await visit.call('account.remove_passkey', { params: { passkey } })
   if (!removed.ok && removed.error.code !== 'not_found') throw new PageFailed(removed.error)
   return { redirect: '/account', notice: 'passkey_removed' }
+}
+
+export async function setTimes(visit: Visit): Promise<PageAnswer> {
+  await visit.get('account.change', { body: { localTimes: visit.form.get('local') === 'yes' } })
+  return { redirect: '/account', notice: 'times_changed' }
 }

@@ -17,6 +17,7 @@ import { hiddenFields, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { readSettings, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
+import { readLastChanges } from './last-changes.ts'
 
 const codeChoices = [
   ['', 'codes as the app allows'],
@@ -78,7 +79,7 @@ async function lookPage(
     body: newPreview(type, fields),
   })
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
-  const shown = lookForm.show(fields, error)
+  const shown = lookForm.show(fields, error, await readLastChanges(visit, app, paths))
   const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
   const path = `/apps/${app.slug}/look`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?${search(name)}`] as const)

@@ -10,6 +10,7 @@ import { button, confirmation, copied, facts, hiddenFields, linkButton, section,
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { readSettings, readWhole, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
+import { readLastChanges } from './last-changes.ts'
 
 const paths = {
   name: 'name',
@@ -52,9 +53,12 @@ async function settingsPage(
   { error: refused, notDeleted }: SettingsPageState,
 ): Promise<PageAnswer> {
   const { fields, error } = showAgain(readSettings(app, paths), visit.form, refused ?? null)
-  const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
+  const [{ items: days }, notes] = await Promise.all([
+    visit.get('app.usage', { params: { app: app.slug } }),
+    readLastChanges(visit, app, paths),
+  ])
   const body = html`${appHead(app, 'Settings', visit)}
-${renderForm(app, visit, { fields, error, days })}
+${renderForm(app, visit, { fields, error, days, notes })}
 ${section(
   'About this app',
   facts([
@@ -79,6 +83,7 @@ type FormParts = {
   readonly fields: Fields
   readonly error: OperationError | null
   readonly days: readonly UsageResource[]
+  readonly notes: Partial<Record<keyof typeof paths, Html>>
 }
 
 const countToday = (days: readonly UsageResource[], now: number): number =>
@@ -107,12 +112,12 @@ async function checkDaily(visit: Visit, app: AppResource, daily: number): Promis
   }
 }
 
-function renderForm(app: AppResource, visit: Visit, { fields, error, days }: FormParts): Html {
+function renderForm(app: AppResource, visit: Visit, { fields, error, days, notes }: FormParts): Html {
   const { may } = visit
   const isUsedUp = error?.issues?.some(({ code }) => code === 'used_up') ?? false
   const confirmed = isUsedUp ? (fields.daily ?? '') : null
   const forAdmins = { disabled: !may('admin') }
-  const { field, problem: faults } = settingsForm.show(fields, error)
+  const { field, problem: faults } = settingsForm.show(fields, error, notes)
   const note = may('admin')
     ? none
     : html`<p class="soft">Only admins can change the sender and the limits: they protect the other apps that use the same relay.</p>`
