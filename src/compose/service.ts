@@ -24,6 +24,7 @@ import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { close, describeListenFault, listen } from '../web/http/listener.ts'
+import { composeAlerter } from './alerts.ts'
 import { checkListeners } from './check-listeners.ts'
 import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
@@ -170,7 +171,9 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])
   const listeners = groupParts([...others, ...composeBounces(context, urls)])
-  return [ops, recorder, webhooks, delivery, listeners].filter((part): part is Part => part != null)
+  return [ops, recorder, webhooks, delivery, listeners, composeAlerter(context)].filter(
+    (part): part is Part => part != null,
+  )
 }
 
 function composeBounces({ config, events, isProxy, store }: ServiceContext, urls: { bounce?: string }): Part[] {

@@ -185,6 +185,25 @@ test('webhooks go into the private network in dev mode, or where the configurati
   )
 })
 
+test('alerts go to an https address, or to this machine, and are signed with a long secret', () => {
+  const read = (url?: string, secret?: string) =>
+    parseConfig({ ...complete, POSTERN_ALERTS_URL: url, POSTERN_ALERTS_SECRET: secret }, 'serve').alerts
+  assert.equal(read(), null)
+  const secret = `whsec_${Buffer.alloc(32).toString('base64')}`
+  assert.deepEqual(read('https://hooks.acme.test/T0/x', secret)?.key, Buffer.alloc(32))
+  assert.equal(read('http://localhost:9000/')?.key, null)
+  const refused = (url: string, given?: string) =>
+    faults({ POSTERN_ALERTS_URL: url, POSTERN_ALERTS_SECRET: given }).join()
+  for (const url of ['http://hooks.acme.test/T0/x', 'hooks.acme.test', 'https://user:pw@acme.test/'])
+    assert.match(refused(url), /^POSTERN_ALERTS_URL must be an https URL; http is for localhost only$/)
+  for (const given of ['secret', 'whsec_', `whsec_${Buffer.alloc(16).toString('base64')}`])
+    assert.match(
+      refused('https://hooks.acme.test/', given),
+      /^POSTERN_ALERTS_SECRET must be whsec_ and at least 24 bytes/,
+    )
+  assert.match(refused('', secret), /set both, or neither/)
+})
+
 test('dev mode captures mail, unless a relay is set', () => {
   assert.equal(parseConfig(complete, 'dev').relays.length, 1)
   for (const none of [undefined, 'capture'])

@@ -2,8 +2,10 @@
  * Turns the environment, which `main.ts` passes, into a checked configuration, or reports every fault at
  * once, each with what to do.
  */
+
 import type { KeyRing } from '../store/crypto/key-ring.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
+import { type AlertsConfig, readAlerts } from './alerts.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { readDnsServers } from './dns.ts'
 import { findValueFault } from './env-file.ts'
@@ -36,6 +38,8 @@ export type Config = DatabaseConfig &
     readonly logLevel: LogLevel
     /** Whether webhooks may go into the private network, also by http. */
     readonly allowsPrivateWebhooks: boolean
+    /** Null if no alerts are sent. */
+    readonly alerts: AlertsConfig | null
   }
 
 /** The configuration is incomplete or unsafe. `faults` has a line for each reason. */
@@ -78,6 +82,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX'),
     logLevel: readLogLevel(reader),
     allowsPrivateWebhooks: readWebhooksPrivate(reader),
+    alerts: readAlerts(reader),
   }
   if (mode !== 'command') faults.push(...findSharedPorts(listOpened(config)))
   if (ring === null || faults.length > 0) throw new ConfigError(faults)

@@ -163,6 +163,12 @@ export const settings = {
     default: { serve: 'no', dev: 'yes', command: 'no' },
     about: '`yes` lets [webhooks](app-webhooks.md) go to private addresses, and over http',
   },
+  POSTERN_ALERTS_URL: {
+    about: 'where [alerts](alerts.md) are posted; without it, none is sent. https, or http on the same machine',
+  },
+  POSTERN_ALERTS_SECRET: {
+    about: 'signs the alerts: `whsec_` and at least 24 bytes in base64; without it, they are not signed',
+  },
   POSTERN_LOG_LEVEL: {
     default: { serve: 'info', dev: 'warn', command: 'warn' },
     about: logLevels.map((level) => `\`${level}\``).join(', '),

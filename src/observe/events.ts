@@ -120,6 +120,14 @@ export type WebhookTried = {
 }
 export const webhookOutcomes = ['sent', 'failed', 'given_up'] as const
 
+/** An alert was posted to the operators' receiver, or could not be; then it is tried again. */
+export type AlertTried = {
+  readonly kind: 'alert_tried'
+  readonly condition: string
+  readonly isTaken: boolean
+  readonly result: string
+}
+
 /** The workers that held these emails died or stopped renewing their leases; the emails are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
@@ -159,6 +167,7 @@ export type PosternEvent =
   /** A relay in a private network gets emails without TLS. */
   | { readonly kind: 'relay_in_clear'; readonly relay: string }
   | WebhookTried
+  | AlertTried
   /** A call to the reports listener did not prove itself. */
   | {
       readonly kind: 'provider_call_refused'

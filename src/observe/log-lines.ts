@@ -125,6 +125,11 @@ const lines: {
     kind,
   }),
   webhook_tried: webhookLine,
+  alert_tried: ({ condition, isTaken, result }) => ({
+    level: isTaken ? 'info' : 'warn',
+    text: isTaken ? 'an alert was sent' : 'an alert was not accepted by POSTERN_ALERTS_URL; it is sent again',
+    fields: { condition, result },
+  }),
   webhook_lost: ({ appId, emailId, event }) => ({
     level: 'warn',
     text: 'a webhook was lost: the app already has 1,000 waiting, or the store failed',

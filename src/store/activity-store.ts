@@ -43,8 +43,8 @@ export type RefusalQuery = {
   readonly limit: number
 }
 
-/** The checks of the service, its backup, or the domain of an app. */
-export type CheckSubject = 'service' | 'backup' | AppId
+/** The checks of the service, its backup, the state of its alerts, or the domain of an app. */
+export type CheckSubject = 'service' | 'backup' | 'alerts' | AppId
 
 export type KeptCheck = { readonly at: number; readonly result: unknown }
 
@@ -62,6 +62,11 @@ export interface ActivityStore {
   findRefusal(requestId: string): Promise<RefusedRequest | null>
   /** Keeps the last result about a subject. */
   keepCheck(subject: CheckSubject, result: unknown): Promise<void>
+  /**
+   * Keeps a result unless it was changed since `before` was read (null: there was none). False if it was: of
+   * several processes, one succeeds.
+   */
+  swapCheck(subject: CheckSubject, before: unknown, after: unknown): Promise<boolean>
   /** Null if there was none in the last `keepDays`. */
   findCheck(subject: CheckSubject): Promise<KeptCheck | null>
   /**

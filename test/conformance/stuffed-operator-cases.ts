@@ -143,6 +143,7 @@ export const operatorCases: Cases<ScriptName> = {
     disabled: (it) => assert.ok(it.run('updatePerson', person, { disabled: true }, actor)),
     'another role': (it) => assert.ok(it.run('updatePerson', person, { role: 'reader' }, actor)),
   },
+  swapCheck: { one: (it) => it.run('swapCheck', 'alerts', null, {}) },
   setLocalTimes: { on: (it) => it.run('setLocalTimes', person, true) },
   createSignInCode: {
     'for a person': (it) => {

@@ -46,6 +46,7 @@ export type TestOptions = Partial<
     | 'bounce'
     | 'reports'
     | 'allowsPrivateWebhooks'
+    | 'alerts'
     | 'consoleUrl'
     | 'consoleIsLocal'
   >
@@ -87,6 +88,7 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
   return {
     allowsPrivateWebhooks: options.allowsPrivateWebhooks ?? true,
     database: options.database ?? (await testDatabase(scope)),
+    alerts: options.alerts ?? null,
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],

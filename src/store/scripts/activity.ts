@@ -153,6 +153,27 @@ function* keepCheck({ nowMs, prefix }: ScriptContext, subject: CheckSubject, res
   }
 }
 
+function* swapCheck(
+  { nowMs, prefix }: ScriptContext,
+  subject: CheckSubject,
+  before: unknown,
+  after: unknown,
+): Script<boolean> {
+  const rows =
+    before === null
+      ? yield {
+          text: `insert into ${prefix}last_check (subject, at, result) values ($1, $2, $3)
+            on conflict do nothing returning 1`,
+          values: [subject, nowMs, JSON.stringify(after)],
+        }
+      : yield {
+          text: `update ${prefix}last_check set at = $2, result = $3
+            where subject = $1 and cast(result as text) = $4 returning 1`,
+          values: [subject, nowMs, JSON.stringify(after), JSON.stringify(before)],
+        }
+  return rows.length > 0
+}
+
 function* findCheck({ prefix }: ScriptContext, subject: CheckSubject): Script<KeptCheck | null> {
   const text = `select at, cast(result as text) as result from ${prefix}last_check where subject = $1`
   return yield* readOne({ text, values: [subject] }, (row) => ({
@@ -210,5 +231,5 @@ const toNodeRecord = (row: Row): NodeRecord => ({
 })
 
 export const activityChanges = { addRefusals }
-export const activityNotes = { addActivity, keepCheck, noteNode, removeNode }
+export const activityNotes = { addActivity, keepCheck, swapCheck, noteNode, removeNode }
 export const activityReads = { readActivity, readAppActivity, listRefusals, findRefusal, findCheck, listNodes }

@@ -157,7 +157,7 @@ create index refusal_app on refusal (app_id, request_id);
 
 -- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text collate "C" primary key,    -- an app, `service` or `backup`
+  subject text collate "C" primary key,    -- an app, `service`, `backup` or `alerts`
   at bigint not null,
   result json not null
 );

@@ -150,7 +150,7 @@ create index refusal_app on refusal (app_id, request_id);
 
 -- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text primary key,                -- an app, `service` or `backup`
+  subject text primary key,                -- an app, `service`, `backup` or `alerts`
   at integer not null,
   result text not null                     -- JSON
 ) strict, without rowid;

@@ -1,0 +1,68 @@
+/** Alerts to the operators' receiver, from two processes of one service. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { composeAlerter } from '../../../src/compose/alerts.ts'
+import { type Asked, startApiServer } from '../../support/api-server.ts'
+import { operator } from '../../support/operator.ts'
+import { startTestService, testSettings, validBody } from '../../support/service.ts'
+import { atEnd, type Scope } from '../../support/temporary.ts'
+import { eventually } from '../../support/wait.ts'
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const key = Buffer.alloc(32, 7)
+
+/** Looks very often, as two processes do. */
+function startAlerters(scope: Scope, service: Awaited<ReturnType<typeof startTestService>>) {
+  for (let n = 0; n < 2; n++) {
+    const alerter = composeAlerter(service as never, 20)
+    assert.ok(alerter)
+    alerter.start()
+    atEnd(scope, () => alerter.stop())
+  }
+}
+
+test('of two processes one alerts, signed, when a condition begins and when it ends; a failure is repeated', async (t) => {
+  const calls: Asked[] = []
+  const { url } = await startApiServer(t, (asked, response) => {
+    const isOurs = asked.body.includes('daily_limit_near')
+    response.writeHead(isOurs && calls.length === 0 ? 503 : 204).end()
+    if (isOurs) calls.push(asked)
+  })
+  const alerts = { url: new URL(url), key }
+  const settings = { limits: { ...testSettings.limits, daily: 2 } }
+  const service = await startTestService(t, { alerts, settings, roles: new Set(['api', 'console', 'worker']) })
+  await service.post(validBody())
+  await service.post(validBody({ to: 'other@example.com' }))
+  await eventually(async () => (await service.store.readQueueGauge()).depth === 0)
+  startAlerters(t, service)
+  /** The clock of the service runs fast. */
+  const untilCalls = (count: number) =>
+    eventually(() => {
+      service.advance(2000)
+      return calls.length >= count
+    })
+  await untilCalls(2)
+  const [first, again] = calls
+  assert.ok(first && again)
+  assert.equal(first.headers['webhook-id'], again.headers['webhook-id'])
+  const body = new Webhook(secret).verify(first.body, first.headers as Record<string, string>) as {
+    type: string
+    text: string
+    data: object
+  }
+  assert.equal(body.type, 'alert.began')
+  assert.match(
+    body.text,
+    /^Postern, urgent: acme has used all of its 2 emails for today.* http:\/\/postern\.localhost$/i,
+  )
+  assert.deepEqual(
+    [(body.data as { kind: string }).kind, (body.data as { apps: string[] }).apps],
+    ['daily_limit_near', ['acme']],
+  )
+  await eventually(async () => /"pending":\[\]/.test(JSON.stringify(await service.store.findCheck('alerts'))))
+  await service.store.updateApp(service.app.id, { settings: testSettings }, operator)
+  await untilCalls(3)
+  assert.match(calls[2]?.body ?? '', /"alert\.ended".*Over after/)
+  assert.equal(calls.length, 3)
+})
