@@ -1,10 +1,10 @@
 /** Composes the alerts to the operators' receiver. */
 import { postWebhook } from '../delivery/webhooks/post-webhook.ts'
 import { signStandardWebhook } from '../domain/signatures.ts'
+import { Alerter } from '../management/alerts/alerter.ts'
+import { type Alert, writeAlert } from '../management/alerts/alerts.ts'
 import { localAccess } from '../management/operation/access.ts'
 import { newLocalRunner } from '../management/perform.ts'
-import { Alerter } from '../management/service/alerter.ts'
-import { type Alert, writeAlert } from '../management/service/alerts.ts'
 import type { ServiceContext } from './context.ts'
 import { composeManagement } from './management.ts'
 

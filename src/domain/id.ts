@@ -87,7 +87,7 @@ const startMin = 14
 
 const shape = /^([a-z]{2,4}_)([0-9a-z]+)$/
 
-/** An id as pages and tables show it, and as it is found: `em_01m89zq3bs0000az`. Other texts stay as they are. */
+/** An id as pages and tables show it: `em_01m89zq3bs0000az`. Other texts stay as they are. */
 export function shortenId(text: string): string {
   const [, kind = '', digits = ''] = shape.exec(text) ?? []
   return digits.length === idLength ? `${kind}${digits.slice(0, shortLength)}` : text

@@ -28,6 +28,11 @@ export type Line = {
 
 type Kind = PosternEvent['kind']
 
+const standsBy = 'another process sends the mail of this database; this one takes over when that one stops'
+const takesOver = 'took over sending: the previous process has ended or released the worker lock'
+const sessionMissing =
+  'this worker has no database session: if it dies meanwhile, its mail waits up to 60 s. "postern doctor" says why'
+
 /** The lines of each kind of event. */
 const lines: {
   readonly [K in Kind]: (event: Extract<PosternEvent, { kind: K }>) => Line | readonly Line[]
@@ -60,30 +65,20 @@ const lines: {
     fields: {},
     kind: `${kind} ${active}`,
   }),
-  standby_changed: ({ standby }) => ({
-    level: 'warn',
-    text: standby
-      ? 'another process sends the mail of this database; this one takes over when that one stops'
-      : 'took over sending: the previous process has ended or released the worker lock',
-    fields: {},
-  }),
-  session_changed: ({ available }) => ({
-    level: 'warn',
-    text: available
-      ? 'this worker has its database session back'
-      : 'this worker has no database session: if it dies meanwhile, its mail waits up to 60 s. "postern doctor" says why',
-    fields: {},
-  }),
+  standby_changed: ({ standby }) => ({ level: 'warn', text: standby ? standsBy : takesOver, fields: {} }),
+  session_changed: ({ available }) => {
+    const text = available ? 'this worker has its database session back' : sessionMissing
+    return { level: 'warn', text, fields: {} }
+  },
   store_unavailable: ({ kind, work, requestId, error }) => ({
     level: 'warn',
     text: `the store failed when asked ${asked[work]}`,
     fields: { requestId, err: error },
     kind,
   }),
-  store_write_failed: ({ error }) => {
-    const text = 'the store cannot write; sending stops until it can'
-    return { level: 'error', text, fields: { err: error } }
-  },
+  store_write_failed: ({ error: err }) => ({
+    ...{ level: 'error', text: 'the store cannot write; sending stops until it can', fields: { err } },
+  }),
   outcome_unconfirmed: ({ emailId }) => ({
     level: 'error',
     text: 'an outcome was not confirmed by the store (lease lost); the email may be sent again',
@@ -125,11 +120,10 @@ const lines: {
     kind,
   }),
   webhook_tried: webhookLine,
-  alert_tried: ({ condition, isTaken, result }) => ({
-    level: isTaken ? 'info' : 'warn',
-    text: isTaken ? 'an alert was sent' : 'an alert was not accepted by POSTERN_ALERTS_URL; it is sent again',
-    fields: { condition, result },
-  }),
+  alert_tried: ({ condition, isTaken, result }) => {
+    const text = isTaken ? 'an alert was sent' : 'an alert was not accepted by POSTERN_ALERTS_URL; it is sent again'
+    return { level: isTaken ? 'info' : 'warn', text, fields: { condition, result } }
+  },
   webhook_lost: ({ appId, emailId, event }) => ({
     level: 'warn',
     text: 'a webhook was lost: the app already has 1,000 waiting, or the store failed',

@@ -44,7 +44,7 @@ export function* addWebhookMessage(
   return id
 }
 
-/** The `due_at` of a message that an operator waits for: it is tried even while the receiver is left alone. */
+/** The `due_at` of a message for which an operator waits: it is tried although the receiver is left alone. */
 const atOnce = 0
 
 function* isFull({ prefix }: ScriptContext, app: AppId): Script<boolean> {

@@ -27,7 +27,7 @@ export function splitPeriod({ from, to, within, ...filters }: Filters, now: numb
   return { filters, period: { ...(begin && { since: begin }), ...(to && { until: toTime(to) }) } }
 }
 
-/** A field of a browser has no zone. Any other text stays as it is: the operation says what is wrong with it. */
+/** A field of a browser has no zone. Any other text stays as it is: the operation says what is wrong. */
 const toTime = (text: string): string =>
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? `${text.length === 16 ? `${text}:00` : text}Z` : text
 

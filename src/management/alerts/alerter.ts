@@ -11,7 +11,7 @@ import { type Alert, type AlertState, noAlerts, stepAlerts, withoutSent } from '
 
 type AlerterDeps = {
   readonly store: Pick<Store, 'findCheck' | 'swapCheck' | 'now'>
-  /** Of an admin of the whole service. */
+  /** With the access of an admin of the whole service. */
   readonly runner: OperationRunner
   /** Never rejects. */
   readonly post: (alert: Alert) => Promise<{ readonly isTaken: boolean; readonly result: string }>
@@ -25,7 +25,7 @@ const looksBefore = 2
 
 export class Alerter {
   readonly #deps: AlerterDeps
-  /** What this process alerted of while it could not read the shared state. */
+  /** The alerts of this process while it could not read the shared state. */
   #own: AlertState = noAlerts
   #failedLooks = 0
   #timer: NodeJS.Timeout | undefined

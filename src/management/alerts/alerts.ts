@@ -6,7 +6,7 @@
  */
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import { newId } from '../../domain/id.ts'
-import type { Attention } from './condition.ts'
+import type { Attention } from '../service/condition.ts'
 
 export const alertTypes = ['alert.began', 'alert.ended'] as const
 
@@ -96,8 +96,8 @@ function splitEnded(open: AlertState['open'], nowMs: number) {
   const over = Object.entries(open).filter(([, { seenAt }]) => nowMs - seenAt > endAfterMs)
   if (over.length === 0) return { still: open, ended: [] }
   const still = Object.fromEntries(Object.entries(open).filter(([, { seenAt }]) => nowMs - seenAt <= endAfterMs))
-  const told = over.filter(([, { isAlerted }]) => isAlerted)
-  const ended = [...Map.groupBy(told, ([name]) => name.split(' ')[0] ?? '')].map(([kind, group]) => {
+  const alerted = over.filter(([, { isAlerted }]) => isAlerted)
+  const ended = [...Map.groupBy(alerted, ([name]) => name.split(' ')[0] ?? '')].map(([kind, group]) => {
     const apps = group.flatMap(([name]) => name.split(' ').slice(1))
     const [, { from, message, seenAt, urgent } = { from: nowMs, message: '', seenAt: nowMs, urgent: false }] =
       group[0] ?? []
