@@ -1,6 +1,12 @@
 /** The counts behind charts, as operations answer with them. */
 import { type Static, Type } from 'typebox'
-import { type ActivityEvent, type ActivityRow, countsBelow, tookAtMost } from '../domain/operator/activity.ts'
+import {
+  type ActivityEvent,
+  type ActivityRow,
+  countsBelow,
+  relayOutcomes,
+  tookAtMost,
+} from '../domain/operator/activity.ts'
 import { closed, orNull, time } from './operation/schema.ts'
 
 const named = (description: string) => Type.Record(Type.String(), Type.Integer(), { description })
@@ -30,6 +36,14 @@ const counts = {
   }),
   lostLeases: Type.Integer(),
   replies: named('Replies of the relays, by code.'),
+  keys: named('Accepted requests of an app by the id of their key; with the step hour alone.'),
+  relays: Type.Record(
+    Type.String(),
+    closed({ delivered: Type.Integer(), deferred: Type.Integer(), failed: Type.Integer() }),
+    {
+      description: 'Attempts by relay; for the whole service alone.',
+    },
+  ),
   p50Ms: tookWithin('half'),
   p95Ms: tookWithin('95 %'),
 }
@@ -62,7 +76,17 @@ export function presentCounts(rows: Rows): ActivityCounts {
     gone: of('gone'),
     lostLeases: of('lost'),
     replies: countsBelow(sums, 'reply'),
+    keys: countsBelow(sums, 'key'),
+    relays: presentRelays(sums),
     p50Ms: tookAtMost(sums, 0.5),
     p95Ms: tookAtMost(sums, 0.95),
   }
+}
+
+function presentRelays(sums: ReadonlyMap<ActivityEvent, number>): ActivityCounts['relays'] {
+  const counts = relayOutcomes.map((outcome) => [outcome, countsBelow(sums, `${outcome}_by`)] as const)
+  const names = new Set(counts.flatMap(([, byRelay]) => Object.keys(byRelay)))
+  const none = { delivered: 0, deferred: 0, failed: 0 }
+  const of = (name: string) => Object.fromEntries(counts.map(([outcome, byRelay]) => [outcome, byRelay[name] ?? 0]))
+  return Object.fromEntries([...names].sort().map((name) => [name, { ...none, ...of(name) }]))
 }

@@ -55,12 +55,28 @@ test('an event counts for the minute of the service, and for the hour and minute
     'app_1 60 300 took:100 2',
     'app_1 60 360 expired 1',
     'null 1 359 delivered 2',
+    'null 1 359 delivered_by:r:25 2',
     'null 1 359 reply:250 2.0.0 2',
     'null 1 359 took:100 2',
     'null 1 360 expired 1',
     'null 1 360 lost 1',
   ])
   assert.deepEqual(counter.takeCounts(), [])
+})
+
+test('accepted requests count for the hour of their key, of 200 keys at most', () => {
+  const counter = new ActivityCounter(() => 5 * hour)
+  const accept = (key: string, code: 'accepted' | 'replayed' = 'accepted') => {
+    const more = { status: 202, code, emailId: 'em_1', keyId: key, language: 'none' }
+    counter.observe({ ...refused(0), ...more } as unknown as RequestAnswered)
+  }
+  accept('key_1')
+  accept('key_1')
+  accept('key_1', 'replayed')
+  const rows = counter.takeCounts().filter(({ event }) => event.startsWith('key:'))
+  assert.deepEqual(rows, [{ app, span: 60, minute: 300, event: 'key:key_1', count: 2 }])
+  for (let n = 0; n < 300; n++) accept(`key_${n}`)
+  assert.equal(counter.takeCounts().filter(({ event }) => event.startsWith('key:')).length, 199)
 })
 
 test('emails that ended without an attempt are counted by their end', () => {

@@ -4,7 +4,7 @@ import type { Reply } from '../domain/delivery/reply.ts'
 import type { FailureReason } from '../domain/delivery/states.ts'
 import { refusesMailbox } from '../domain/delivery/suppression.ts'
 import { minuteMs } from '../domain/duration.ts'
-import type { AppId } from '../domain/id.ts'
+import type { AppId, KeyId } from '../domain/id.ts'
 import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
 import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
 import type { AttemptRecorded, PosternEvent, ReportReceived, RequestAnswered, RequestRefused } from './events.ts'
@@ -15,6 +15,8 @@ const minutesOfHour = 60
  * `reply:other`.
  */
 const repliesMax = 40
+/** Different events of an app between two writes; those of more keys are not counted by key. */
+const eventsMax = 200
 /** Faults of one request that are kept. */
 const issuesMax = 10
 
@@ -82,6 +84,8 @@ export class ActivityCounter {
 
   #addRequest(event: RequestAnswered): void {
     this.#add(event.appId, event.status === 202 ? event.code : `refused:${event.code}`)
+    if (event.code === 'accepted' && event.appId !== null && event.keyId !== null)
+      this.#addKey(event.appId, event.keyId)
     if (event.status !== 202) this.#keepRefusal(event)
   }
 
@@ -106,6 +110,8 @@ export class ActivityCounter {
     if (outcome.kind === 'unattempted') return
     if (refusesMailbox(outcome)) this.#add(appId, 'gone')
     this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
+    if ('relay' in outcome && outcome.relay !== null && outcome.relay !== undefined)
+      this.#addToService(`${outcome.kind}_by:${outcome.relay}`)
     if (outcome.kind === 'delivered') this.#add(appId, tookBucket(sinceAcceptedMs))
     if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
   }
@@ -124,10 +130,23 @@ export class ActivityCounter {
     return `reply:${name}`
   }
 
+  /** By the hour. */
+  #addKey(app: AppId, key: KeyId): void {
+    const spans = this.#find(app)
+    const event: ActivityEvent = `key:${key}`
+    if (spans[60].size >= eventsMax && !spans[60].has(event)) return
+    const minute = Math.floor(this.#nowMs() / minuteMs)
+    this.#addTo(spans, { app, span: 60, minute: minute - (minute % minutesOfHour), event, count: 1 })
+  }
+
+  #addToService(event: ActivityEvent, count = 1): void {
+    this.#addTo(this.#find(null), { app: null, span: 1, minute: Math.floor(this.#nowMs() / minuteMs), event, count })
+  }
+
   /** For the service by the minute, for the app by the hour and, except for details, by the minute. */
   #add(app: AppId | null, event: ActivityEvent, count = 1): void {
     const minute = Math.floor(this.#nowMs() / minuteMs)
-    this.#addTo(this.#find(null), { app: null, span: 1, minute, event, count })
+    this.#addToService(event, count)
     if (app === null) return
     const spans = this.#find(app)
     this.#addTo(spans, { app, span: 60, minute: minute - (minute % minutesOfHour), event, count })

@@ -10,7 +10,8 @@ import type { RefusalCode } from '../request/rejection.ts'
 
 /**
  * `gone`: a mailbox that is said not to exist, by a relay or a report. `took`: from acceptance to 250, by
- * bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease.
+ * bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease. `key`: a request that was accepted, by the
+ * id of its key. `delivered_by` and its siblings: an attempt, by the name of the relay.
  */
 export type ActivityEvent =
   | 'accepted'
@@ -28,6 +29,12 @@ export type ActivityEvent =
   | 'lost'
   | `took:${string}`
   | `reply:${string}`
+  | `key:${string}`
+  | `${RelayOutcome}_by:${string}`
+
+/** The ends of an attempt that are counted for each relay. */
+export const relayOutcomes = ['delivered', 'deferred', 'failed'] as const
+type RelayOutcome = (typeof relayOutcomes)[number]
 
 /** `minute`: since 1970; a span of 60 begins at a whole hour. */
 export type ActivityRow = {
@@ -66,7 +73,7 @@ export function tookAtMost(counts: ReadonlyMap<ActivityEvent, number>, share: nu
 /** The counts of the events with this prefix, by the rest of their names. */
 export function countsBelow(
   counts: ReadonlyMap<ActivityEvent, number>,
-  prefix: 'refused' | 'failed' | 'bounced' | 'reply',
+  prefix: 'refused' | 'failed' | 'bounced' | 'reply' | 'key' | `${RelayOutcome}_by`,
 ): Record<string, number> {
   const below = [...counts].filter(([event]) => event.startsWith(`${prefix}:`))
   return Object.fromEntries(below.map(([event, count]) => [event.slice(prefix.length + 1), count]))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Answer } from '../../../management/operations.ts'
 import type { NodeResource } from '../../../management/resources.ts'
 import type { Html } from '../../../templates/html.ts'
-import { activityCharts, chooseRange, emailsChart } from './activity-charts.ts'
+import { activityCharts, chooseRange, emailsChart, keyCharts, relayCharts } from './activity-charts.ts'
 
 type Activity = Answer<'activity.show'>
 type RelayResource = NodeResource['relays'][number]
@@ -23,7 +23,7 @@ const counts: Omit<Activity['items'][number], 'at'> = {
     gone: 0,
     lostLeases: 0,
   },
-  ...{ refused: {}, failed: {}, bounced: {}, replies: {}, p50Ms: null, p95Ms: null },
+  ...{ refused: {}, failed: {}, bounced: {}, replies: {}, keys: {}, relays: {}, p50Ms: null, p95Ms: null },
 }
 const activity = (items: Activity['items']) => ({ items }) as Activity
 const node = (relay: Partial<RelayResource>) =>
@@ -109,4 +109,22 @@ test('a scale is labelled in whole numbers: one that ends at 1 has no half', () 
       ['2', '1', '0'],
     ],
   )
+})
+
+test('each relay and each key has a chart, the busiest first, six at most', () => {
+  const relays = {
+    'a.test:25': { delivered: 1, deferred: 0, failed: 0 },
+    'b.test:25': { delivered: 3, deferred: 9, failed: 1 },
+  }
+  const keys = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`key_${n}`, n + 1]))
+  const item = { ...counts, relays, keys, at: at('12:59:00') }
+  const both = { items: [item], total: item } as unknown as Activity
+  const titles = (page: Html) => [...page.text.matchAll(/<h2>([^<]*)<\/h2>/g)].map(([, title]) => title)
+  const charts = relayCharts(both, hour, now)
+  assert.deepEqual(titles(charts), ['Attempts at b.test:25 by minute (UTC)', 'Attempts at a.test:25 by minute (UTC)'])
+  assert.match(charts.text, /c-deferred/)
+  const byKey = keyCharts(both, hour, now, new Map([['key_7', 'production']]))
+  assert.equal(titles(byKey).length, 6)
+  assert.equal(titles(byKey)[0], 'Accepted with production by minute (UTC)')
+  assert.equal(relayCharts({ items: [], total: counts } as unknown as Activity, hour, now).text, '')
 })

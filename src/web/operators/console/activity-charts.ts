@@ -1,6 +1,8 @@
 /** The charts of what happened lately, and their ranges of time. */
 import { formatCount, sumCounts } from '../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../domain/duration.ts'
+import { shortenId } from '../../../domain/id.ts'
+import { relayOutcomes } from '../../../domain/operator/activity.ts'
 import type { Answer } from '../../../management/operations.ts'
 import type { NodeResource } from '../../../management/resources.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
@@ -103,6 +105,40 @@ export function reportsChart(activity: Activity, range: Range, now: number): Htm
   if (series.every((each) => each.values.every((value) => value === 0))) return none
   const title = `Reports after delivery by ${range.step} (UTC)`
   return section(title, columnChart({ title, columns, series, format: formatCount }))
+}
+
+/** The busiest relays or keys have a chart. */
+const chartsMax = 6
+
+/** The attempts of each relay, the busiest first. */
+export function relayCharts(activity: Activity, range: Range, now: number): Html {
+  const { columns, values } = steps(activity, range, now)
+  const busiest = Object.entries(activity.total.relays)
+    .toSorted(([, a], [, b]) => sumCounts(b) - sumCounts(a))
+    .slice(0, chartsMax)
+  const charts = busiest.map(([name]) => {
+    const series = relayOutcomes.map((outcome) => ({
+      ...{ name: outcome, className: `c-${outcome}` },
+      values: values(({ relays }) => relays[name]?.[outcome] ?? 0),
+    }))
+    const title = `Attempts at ${name} by ${range.step} (UTC)`
+    return section(title, columnChart({ title, columns, series, format: formatCount }))
+  })
+  return charts.length === 0 ? none : html`<div class="pair">${charts}</div>`
+}
+
+/** The accepted requests of each key, the busiest first. @param names by the ids of keys */
+export function keyCharts(activity: Activity, range: Range, now: number, names: ReadonlyMap<string, string>): Html {
+  const { columns, values } = steps(activity, range, now)
+  const busiest = Object.entries(activity.total.keys)
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, chartsMax)
+  const charts = busiest.map(([key]) => {
+    const series = [{ name: 'accepted', className: 'c-delivered', values: values(({ keys }) => keys[key] ?? 0) }]
+    const title = `Accepted with ${names.get(key) ?? shortenId(key)} by ${range.step} (UTC)`
+    return section(title, columnChart({ title, columns, series, format: formatCount }))
+  })
+  return charts.length === 0 ? none : html`<div class="pair">${charts}</div>`
 }
 
 /** Lengths of time whose half is as round as they are, in milliseconds. */

@@ -10,6 +10,7 @@ import { listAll } from '../../../../management/list-all.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, KeyResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
+import { keyCharts, ranges } from '../activity-charts.ts'
 import { newForm, readTexts } from '../form.ts'
 import {
   age,
@@ -56,7 +57,12 @@ export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(vi
 async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPageState): Promise<PageAnswer> {
   const { now, query } = visit
   const mayChange = visit.may('operator')
-  const items = await listAll(visit.get, 'key.list', { params: { app: app.slug } })
+  const [, day] = ranges
+  const [items, activity] = await Promise.all([
+    listAll(visit.get, 'key.list', { params: { app: app.slug } }),
+    visit.get('activity.show', { query: { app: app.slug, ...day.query(now) } }),
+  ])
+  const names = new Map(items.flatMap(({ id, name }) => (name === null ? [] : [[id, name] as const])))
   const ended = items.filter((key) => hasEnded(key, now))
   const live = items.filter((key) => !hasEnded(key, now)).toReversed()
   const confirmed = live.find(({ id }) => id === query.get('revoke') || id === query.get('replace'))
@@ -69,6 +75,7 @@ ${shown.field('expires')}
 ${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
 ${confirmed === undefined || !mayChange ? none : renderConfirmation(app, confirmed, visit)}
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
+${keyCharts(activity, day, now, names)}
 ${
   ended.length === 0
     ? none

@@ -11,6 +11,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
+import { ranges, relayCharts } from '../activity-charts.ts'
 import { age, due, facts, linkButton, mark, meter, region, section, shortTime, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
@@ -19,10 +20,15 @@ import { renderEarlier, renderProblems } from './problems.ts'
 type Queue = Answer<'status.show'>['queue']
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
-  const { attention, earlier, nodes, queue } = await visit.get('status.show', {})
+  const [range] = ranges
+  const [{ attention, earlier, nodes, queue }, activity] = await Promise.all([
+    visit.get('status.show', {}),
+    visit.seesAll ? visit.get('activity.show', { query: range.query(visit.now) }) : null,
+  ])
   const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
+${activity === null ? none : region('relay-charts', relayCharts(activity, range, visit.now))}
 ${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
 ${section('Suppressions', await renderSuppressions(visit))}
