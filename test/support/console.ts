@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { BrowserContext } from 'playwright-core'
+import type { App } from '../../src/domain/app/app.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { Role } from '../../src/domain/operator/management-token.ts'
 import {
@@ -12,6 +13,7 @@ import {
   newSessionSecret,
   newSignInCode,
 } from '../../src/domain/operator/sign-in.ts'
+import type { Store } from '../../src/store/store.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { operator } from './operator.ts'
 import {
@@ -172,6 +174,19 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
 }
 
 /** The address of every page, with something of the service on it. */
+/** A webhook that its receiver refused. */
+async function newWebhook(store: Store, { id, settings }: App): Promise<string> {
+  await store.updateApp(id, { settings: { ...settings, webhookUrl: 'https://app.acme.example/postern' } }, operator)
+  await store.setWebhookSecret({ app: id, sealed: '', oldUntil: 0 }, operator)
+  const facts = { emailType: 'magic_link', cause: 'no_mailbox', permanent: true } as const
+  const message = await store.addWebhookMessage({ app: id, event: 'email.bounced', email: null, facts, sealed: null })
+  const [claimed] = await store.claimWebhooks(id, 1)
+  const response = 'no route for POST /postern'
+  if (claimed !== undefined)
+    await store.endWebhookTry({ ...claimed, result: '404', response, receiver: 'fails', waitMs: 300_000 })
+  return message
+}
+
 export async function consolePages({
   app,
   find,
@@ -186,6 +201,7 @@ export async function consolePages({
     email: await find('later1@example.com'),
     request: refusal?.requestId ?? '',
     person: typeof person === 'string' ? '' : person.id,
+    message: await newWebhook(store, app),
   }
   const pages = routes
     .filter(([line]) => line.startsWith('GET') && !line.endsWith('/look/email'))

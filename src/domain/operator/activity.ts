@@ -10,8 +10,8 @@ import type { RefusalCode } from '../request/rejection.ts'
 
 /**
  * `gone`: a mailbox that is said not to exist, by a relay or a report. `took`: from acceptance to 250, by
- * bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease. `key`: an accepted request, by the id of
- * its key. `delivered_by` and its siblings: an attempt, by the name of the relay.
+ * bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease. `key`: an accepted request, by its key.
+ * `delivered_by` and its siblings: an attempt, by the name of the relay.
  */
 export type ActivityEvent =
   | 'accepted'
