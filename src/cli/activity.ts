@@ -28,19 +28,23 @@ export const activityCommand = command({
     const range = `from ${formatTime(from)} to ${formatTime(to)}`
     if (items.length === 0) return `nothing happened ${range}; counts are kept for ${activityDays} days`
     const rows = [
-      ...items.map(({ at, ...counts }) => ({ ...counts, from: formatTime(at) })),
+      ...items.map(({ at, ...counts }) => ({ ...counts, from: shortTime(at) })),
       { ...total, from: 'total' },
     ]
     const details = record([
       ['refused', byCode(total.refused)],
       ['failed', byCode(total.failed)],
       ['bounced', byCode(total.bounced)],
+      ['suppressed', total.suppressed || null],
       ['replies', byCode(total.replies)],
       ['step', step],
     ])
     return `${listing(rows, '', columns)}\n\n${details}`
   },
 })
+
+/** `05-15 09:02Z`: counts are kept for days, and have no seconds. */
+const shortTime = (iso: string): string => `${iso.slice(5, 16).replace('T', ' ')}Z`
 
 const columns: Columns<ActivityCounts & { readonly from: string | null }> = {
   from: ({ from }) => from,
@@ -51,8 +55,7 @@ const columns: Columns<ActivityCounts & { readonly from: string | null }> = {
   failed: ({ failed }) => sumCounts(failed),
   expired: ({ expired }) => expired,
   bounced: ({ bounced }) => sumCounts(bounced),
-  complained: ({ complained }) => complained,
-  suppressed: ({ suppressed }) => suppressed,
+  spam: ({ complained }) => complained,
   p95: ({ p95Ms }) => formatMs(p95Ms),
 }
 

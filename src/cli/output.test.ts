@@ -63,12 +63,4 @@ test('a table fits 100 columns: ids are shortened, and the widest columns are wr
   assert.equal(shown.match(/\bmany\b/g)?.length, 12)
   assert.equal(shown.match(/z/g)?.length, 70)
   assert.equal(table(['a', 'b'], [['x', 2]]), 'a  b\nx  2')
-  const many = table(
-    Array.from({ length: 12 }, (_, n) => `refused_request_${n}`),
-    [Array.from({ length: 12 }, () => 1_000_000)],
-  )
-  assert.ok(
-    many.split('\n').every((line) => line.length <= 12 * 12 + 22),
-    'no column is narrower than its numbers',
-  )
 })

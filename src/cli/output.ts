@@ -40,9 +40,11 @@ const toJson = (document: unknown): string => escapeControls(JSON.stringify(docu
 
 /** A terminal of a laptop beside an editor. */
 const tableWidthMax = 100
-/** A column that holds more is wrapped down to this, not further. */
-const columnWidthMin = 12
+/** A longer word may be broken: ids and times are shorter. */
+const wordMax = 24
 const gap = '  '
+/** `2026-11-21 22:26:40Z` is one word. */
+const dateSpace = /(?<=\d{4}-\d\d-\d\d) (?=\d\d:\d\d)/g
 
 /**
  * Columns as wide as their content; if the table would be too wide, the widest ones are wrapped. Columns of
@@ -50,11 +52,8 @@ const gap = '  '
  */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : shortenId(toPrintableLine(String(cell))))))
-  const widths = fitColumns(
-    heads.map((head, column) =>
-      Math.max(...[head, ...texts.map((row) => row[column] ?? '')].map((text) => text.length)),
-    ),
-  )
+  const columns = heads.map((head, column) => [head, ...texts.map((row) => row[column] ?? '')])
+  const widths = fitColumns(columns)
   const right = heads.map((_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'))
   return [heads, ...texts]
     .flatMap((cells) => {
@@ -72,29 +71,33 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
     .join('\n')
 }
 
-function fitColumns(widths: readonly number[]): readonly number[] {
-  const fitted = [...widths]
-  const total = () => fitted.reduce((sum, width) => sum + width, gap.length * (fitted.length - 1))
-  for (
-    let widest = Math.max(...fitted);
-    total() > tableWidthMax && widest > columnWidthMin;
-    widest = Math.max(...fitted)
-  )
-    fitted[fitted.indexOf(widest)] = widest - 1
-  return fitted
+function fitColumns(columns: readonly (readonly string[])[]): readonly number[] {
+  const widths = columns.map((texts) => Math.max(...texts.map((text) => text.length)))
+  const least = columns.map((texts) => Math.min(wordMax, longestWord(texts)))
+  const slack = (column: number) => (widths[column] ?? 0) - (least[column] ?? 0)
+  const total = () => widths.reduce((sum, width) => sum + width, gap.length * (widths.length - 1))
+  while (total() > tableWidthMax) {
+    const widest = widths.reduce((best, _, column) => (slack(column) > slack(best) ? column : best), 0)
+    if (slack(widest) <= 0) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  return widths
 }
 
-/** Breaks at spaces and underscores if it can. */
+const longestWord = (texts: readonly string[]): number =>
+  Math.max(...texts.flatMap((text) => text.replace(dateSpace, '\u00a0').split(' ')).map((word) => word.length))
+
+/** Breaks at spaces; a word that is too long, at an underscore if it can. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
-  let rest = text
+  let rest = text.replace(dateSpace, '\u00a0')
   while (rest.length > width) {
-    const space = Math.max(rest.lastIndexOf(' ', width), rest.lastIndexOf('_', width - 1) + 1)
-    const at = space > 0 ? space : width
+    const space = rest.lastIndexOf(' ', width)
+    const at = space > 0 ? space : rest.lastIndexOf('_', width - 1) + 1 || width
     lines.push(rest.slice(0, at).trimEnd())
     rest = rest.slice(at).trimStart()
   }
-  return [...lines, rest]
+  return [...lines, rest].map((line) => line.replaceAll('\u00a0', ' '))
 }
 
 /** By its head, the cell of an item. */

@@ -70,7 +70,7 @@ const list = command({
       'signs in with': describeWays,
       'open link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
       status: describeStatus,
-      'last seen': ({ lastSeenAt }) => formatTimeAndAge(lastSeenAt) ?? 'never',
+      'last seen': ({ lastSeenAt }) => formatTime(lastSeenAt) ?? 'never',
     }),
 })
 

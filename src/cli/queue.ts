@@ -57,16 +57,17 @@ function describeToday({ day, items }: Answer<'usage.list'>): string {
     sumCounts(app.refused),
     app.dailyLimit,
   ])
-  return table([`app (${day})`, ...usageEvents, 'refused', 'daily limit'], rows)
+  return `${day} (UTC)\n\n${table(['app', ...eventHeads, 'refused', 'limit'], rows)}`
 }
+
+const eventHeads = usageEvents.map((event) => (event === 'complained' ? 'spam' : event))
 
 function describeDays(days: Answer<'app.usage'>['items'], app: string): string {
   if (days.length === 0) return `no request for ${app} in the last ${keepDays} days`
-  const refusals = [...new Set(days.flatMap(({ refused }) => Object.keys(refused)))].sort()
-  const rows = days.map((day) => [
-    day.day,
-    ...usageEvents.map((event) => day[event]),
-    ...refusals.map((event) => day.refused[event] ?? 0),
-  ])
-  return table(['day', ...usageEvents, ...refusals], rows)
+  const rows = days.map((day) => [day.day, ...usageEvents.map((event) => day[event]), sumCounts(day.refused)])
+  const refusals = days.flatMap(({ day, refused }) =>
+    Object.entries(refused).map(([code, count]) => [day, code, count] as const),
+  )
+  const counts = table(['day', ...eventHeads, 'refused'], rows)
+  return refusals.length === 0 ? counts : `${counts}\n\n${table(['day', 'refused as', 'count'], refusals)}`
 }

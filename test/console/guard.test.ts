@@ -10,7 +10,7 @@ import type { AppId } from '../../src/domain/id.ts'
 import { roles } from '../../src/domain/operator/management-token.ts'
 import { newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
-import { cookieOf, newCode, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { cookieOf, newCode, newVisitor, newWebhook, signIn, signInMany, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, refusalsOf, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
@@ -42,6 +42,7 @@ const statusWith = (method: string, path: string, headers: Record<string, string
 
 const failed = await service.find('nobody@example.com')
 const [refusal] = await refusalsOf(store, service.app.id)
+const message = await newWebhook(service)
 const pathOf = (path: string): string =>
   path
     .replace(':app', 'acme')
@@ -50,6 +51,7 @@ const pathOf = (path: string): string =>
     .replace(':request', refusal?.requestId ?? '')
     .replace(':key', service.keyId)
     .replace(':person', admin.person)
+    .replace(':message', message)
 
 const readings = routes.filter(([line]) => line.startsWith('GET')).map(([line]) => pathOf(line.slice(4)))
 const changes = routes.filter(([line]) => line.startsWith('POST')).map(([line]) => pathOf(line.slice(5)))

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict'
 import type { BrowserContext } from 'playwright-core'
-import type { App } from '../../src/domain/app/app.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { Role } from '../../src/domain/operator/management-token.ts'
 import {
@@ -13,7 +12,7 @@ import {
   newSessionSecret,
   newSignInCode,
 } from '../../src/domain/operator/sign-in.ts'
-import type { Store } from '../../src/store/store.ts'
+import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { operator } from './operator.ts'
 import {
@@ -175,9 +174,11 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
 
 /** The address of every page, with something of the service on it. */
 /** A webhook that its receiver refused. */
-async function newWebhook(store: Store, { id, settings }: App): Promise<string> {
+export async function newWebhook({ app: { id }, config, store }: Pick<TestService, 'app' | 'config' | 'store'>) {
+  const { settings } = (await store.findApp(id)) ?? assert.fail()
   await store.updateApp(id, { settings: { ...settings, webhookUrl: 'https://app.acme.example/postern' } }, operator)
-  await store.setWebhookSecret({ app: id, sealed: '', oldUntil: 0 }, operator)
+  const sealed = sealWebhookSecret(config.ring, id, makeWebhookSecret())
+  await store.setWebhookSecret({ app: id, sealed, oldUntil: 0 }, operator)
   const facts = { emailType: 'magic_link', cause: 'no_mailbox', permanent: true } as const
   const message = await store.addWebhookMessage({ app: id, event: 'email.bounced', email: null, facts, sealed: null })
   const [claimed] = await store.claimWebhooks(id, 1)
@@ -187,12 +188,10 @@ async function newWebhook(store: Store, { id, settings }: App): Promise<string> 
   return message
 }
 
-export async function consolePages({
-  app,
-  find,
-  keyId,
-  store,
-}: Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'find' | 'keyId' | 'store'>): Promise<string[]> {
+type PagedService = Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'config' | 'find' | 'keyId' | 'store'>
+
+export async function consolePages(service: PagedService): Promise<string[]> {
+  const { app, find, keyId, store } = service
   const [refusal] = await refusalsOf(store, app.id)
   const person = await store.createPerson({ name: `person ${serial++}`, role: 'reader', apps: [app.id] }, operator)
   const values: Record<string, string> = {
@@ -201,7 +200,7 @@ export async function consolePages({
     email: await find('later1@example.com'),
     request: refusal?.requestId ?? '',
     person: typeof person === 'string' ? '' : person.id,
-    message: await newWebhook(store, app),
+    message: await newWebhook(service),
   }
   const pages = routes
     .filter(([line]) => line.startsWith('GET') && !line.endsWith('/look/email'))

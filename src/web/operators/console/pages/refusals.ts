@@ -142,7 +142,7 @@ export async function refusalsTable(app: AppResource, items: Refused, visit: Vis
     const { at, code, issues, key, origin } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
-        ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>${mayChange && mayBeAllowed(app, origin) ? html` ${allowButton(app, origin, undefined, '')}` : none}`
+        ? html`<div class="actions">${linkButton(testAddress(slug, origin), 'Test this link', origin)}${mayChange && mayBeAllowed(app, origin) ? allowButton(app, origin, undefined, '') : none}</div>`
         : none
     return [
       [
