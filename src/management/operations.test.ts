@@ -49,6 +49,10 @@ const gaining = [
 const harmless = [
   ...['name', 'slug', 'id', 'version', 'createdAt', 'updatedAt', 'app', 'key', 'recipient', 'destination'],
   ...[
+    'list',
+    'filters',
+    'reply',
+    'until',
     'type',
     'state',
     'reason',

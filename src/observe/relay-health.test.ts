@@ -13,6 +13,11 @@ const deferred = (reply: string): DeliveryOutcome => ({
 const down = { available: false, reason: '451 4.7.1 the last one' }
 const up = { available: true, reason: '' }
 
+const unreached = {
+  ...{ kind: 'unattempted', relay, waitMs: 5000 },
+  reply: parseReply('ECONNREFUSED'),
+} as DeliveryOutcome
+
 /** The attempts and changes of a relay, one a second, from the second 1. */
 function observe(...events: (DeliveryOutcome | (typeof down & { readonly afterMs?: number }))[]) {
   let isAvailable = true
@@ -80,6 +85,25 @@ test('an outage is over when the relay is available again, and the next has its 
   })
   assert.deepEqual(lastOutage, { from: 1000, until: 3000, reason: '451 4.7.1 a' })
   assert.deepEqual([reason, since], ['ECONNREFUSED', 5000])
+})
+
+test('a relay that refused and was then stopped has the newer reason, and the whole outage the most frequent', () => {
+  const refusing = Array.from({ length: 40 }, () => deferred('451 4.7.1 later'))
+  const stopped = { ...unreached, afterMs: 35_000 }
+  const now = observe(...refusing, down, stopped)
+  assert.deepEqual([now.reason, now.since], ['ECONNREFUSED', 1000])
+  const over = observe(...refusing, down, stopped, { ...up, afterMs: 36_000 })
+  assert.equal(over.lastOutage?.reason, '451 4.7.1 later')
+})
+
+test('a relay that can be reached for a moment, and accepts no email, has one outage', () => {
+  const first = { ...down, reason: 'ECONNREFUSED' }
+  const { lastOutage, reason, since } = observe(first, up, deferred('451 4.7.1 a'), { ...down, reason: '451 4.7.1 b' })
+  assert.deepEqual([since, lastOutage, reason], [1000, null, '451 4.7.1 a'])
+  const later = observe(first, up, { ...down, afterMs: 301_000 })
+  assert.deepEqual([later.since, later.lastOutage?.from], [304_000, 1000], 'after five minutes it is another one')
+  const ended = observe(first, up, delivered, down)
+  assert.deepEqual([ended.since, ended.lastOutage?.until], [4000, 2000])
 })
 
 test('of very many different replies the first ones are counted', () => {

@@ -74,6 +74,15 @@ const depth = (database: Database): Promise<number> =>
   withStore(database, async (store) => (await store.summariseQueue()).depth)
 
 const mode = (file: string): number => statSync(file).mode & 0o777
+/** The ids of all emails, apps and keys. */
+function listRows(file: string): unknown[] {
+  const database = new DatabaseSync(file, { readOnly: true })
+  const all = 'select email_id from queue union select app_id from app union select key_id from delivery_key'
+  const rows = database.prepare(`${all} order by 1`).all()
+  database.close()
+  return rows
+}
+
 const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
 
 test('a backup is restored: its apps, keys and queued mail are back, and the database before is kept', async (t) => {
@@ -124,7 +133,10 @@ test('"-" writes the same database to standard output, and leaves no file', asyn
   })
   assert.equal(status, 0, String(stderr))
   assert.match(String(stderr), /3 emails queued/)
-  assert.equal(createHash('sha256').update(stdout).digest('hex'), digest(backup))
+  const streamed = join(temporaryFolder(t), 'streamed.db')
+  writeFileSync(streamed, stdout)
+  // The first backup was noted in the database.
+  assert.deepEqual(listRows(streamed), listRows(backup))
   assert.deepEqual(readdirSync(dirname(path)).sort(), before)
 })
 

@@ -143,7 +143,13 @@ export const operatorCases: Cases<ScriptName> = {
     disabled: (it) => assert.ok(it.run('updatePerson', person, { disabled: true }, actor)),
     'another role': (it) => assert.ok(it.run('updatePerson', person, { role: 'reader' }, actor)),
   },
-  swapCheck: { one: (it) => it.run('swapCheck', 'alerts', null, {}) },
+  swapCheck: {
+    'the first': (it) => assert.ok(it.run('swapCheck', 'alerts', null, {})),
+    changed: (it) => {
+      it.sql(`insert into last_check (subject, at, result) values ('alerts', 0, '{}')`)
+      assert.ok(it.run('swapCheck', 'alerts', {}, { open: {} }))
+    },
+  },
   setLocalTimes: { on: (it) => it.run('setLocalTimes', person, true) },
   createSignInCode: {
     'for a person': (it) => {

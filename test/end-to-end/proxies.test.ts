@@ -86,10 +86,10 @@ test('a proxy that refuses or does not answer is a relay that is down; the passw
 
 test('a webhook goes to an address that was checked here, under its own name', async (t) => {
   const dns = await startAddressServer(t, '8.8.8.8')
-  assert.deepEqual(await callWebhook([dns]), { result: '200', isTaken: true })
+  assert.deepEqual(await callWebhook([dns]), { result: '200', isTaken: true, response: null })
   assert.deepEqual([tunnels.splice(0), asked.splice(0)], [['8.8.8.8:443'], [`${host}/webhook`]])
   state.mode = 'hang'
-  assert.deepEqual(await callWebhook([dns], 200), { result: 'no answer within 0.2 s', isTaken: false })
+  assert.deepEqual(await callWebhook([dns], 200), { result: 'no answer within 0.2 s', isTaken: false, response: null })
   state.mode = 'tunnel'
   tunnels.splice(0)
 })

@@ -48,7 +48,7 @@ export const readOfPeople = async (store: Pick<Store, 'listPasskeys' | 'listSign
 }
 
 export const presentPerson = (
-  { oidc, createdAt, disabledAt, lastSeenAt, apps, ...person }: PersonRecord,
+  { oidc, createdAt, disabledAt, lastSeenAt, localTimes: _, apps, ...person }: PersonRecord,
   { codes, passkeys }: OfPeople,
 ): PersonResource => ({
   ...person,
