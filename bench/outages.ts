@@ -42,6 +42,17 @@ const by = (name: string): Outage => ({
 const outages: Readonly<Record<string, Outage>> = {
   soft: by('soft'),
   hard: { begin: ({ relay }) => relay.stop(), end: ({ relay }) => relay.start() },
+  // It refuses, and then does not answer.
+  worse: {
+    begin: ({ relay }) => {
+      relay.fail('soft')
+      setTimeout(() => relay.stop(), outageMs / 2)
+    },
+    end: async ({ relay }) => {
+      relay.fail('')
+      await relay.start()
+    },
+  },
   password: by('password'),
   token: by('token'),
   disk: {

@@ -258,4 +258,5 @@ export const FindingResource = closed({
   check: Type.String(),
   ok: Type.Boolean(),
   detail: Type.String(),
+  isSkipped: Type.Optional(Type.Literal(true, { description: 'It was not checked; the detail says why.' })),
 })

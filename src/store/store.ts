@@ -144,7 +144,13 @@ export type MissingKey = {
   readonly emails: number
 }
 
-export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
+/** `isSkipped`: it was not checked, and the detail says why. */
+export type Finding = {
+  readonly check: string
+  readonly ok: boolean
+  readonly detail: string
+  readonly isSkipped?: true
+}
 
 export type DatabaseDescription = {
   readonly kind: 'SQLite' | 'PostgreSQL'

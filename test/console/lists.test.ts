@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { shortenId } from '../../src/domain/id.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { newSender, testSettings, validBody } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
 
 const service = await startBusyConsole({ after })
 const visitor = newVisitor(service, await signIn(service))
@@ -55,4 +57,37 @@ test('lists have a period: from and to of the form, and links to the usual ones'
   assert.equal((await visitor.get('/emails?from=yesterday')).status, 400)
   assert.match(await (await visitor.get('/refusals?within=60')).text(), /<b>Last hour<\/b>/)
   assert.equal((await visitor.get('/refusals?to=never')).status, 400)
+})
+
+test('a search for an address that was only refused says so in one sentence', async () => {
+  const url = 'https://elsewhere.example/?token=x'
+  assert.equal((await service.post(validBody({ to: 'only-refused@example.com', url }))).status, 403)
+  const page = await eventually(async () => {
+    const found = await visitor.post('/find', { q: 'only-refused@example.com' })
+    const text = await (await visitor.get(found.headers.get('location') ?? '')).text()
+    return text.includes('was refused') ? text : null
+  })
+  assert.match(
+    page,
+    /No email to this address was accepted[^<]*\. The newest request for it was refused .*: Link not allowed/,
+  )
+  assert.doesNotMatch(page, /Check the spelling/)
+})
+
+test('an entry that was removed from an allow-list can be allowed again from the audit', async () => {
+  const entry = 'https://undone.example'
+  await visitor.post('/apps/acme/links/add', { kind: 'allowedUrls', entry })
+  await visitor.post('/apps/acme/links/remove', { kind: 'allowedUrls', entry })
+  const audit = await (await visitor.get('/audit?app=acme')).text()
+  assert.match(audit, /Allow https:\/\/undone\.example again/)
+  const reader = newVisitor(service, await signIn(service, 'reader'))
+  assert.doesNotMatch(await (await reader.get('/audit?app=acme')).text(), /Allow https/)
+})
+
+test('a limit that refused requests says what would have been enough', async () => {
+  const sender = await newSender(service, 'busy-app', { ...testSettings, limits: { ...testSettings.limits, daily: 2 } })
+  const headers = { authorization: `Bearer ${sender.key}` }
+  for (let n = 0; n < 5; n++) await service.post(validBody({ to: `b${n}@example.com` }), headers)
+  const text = await (await visitor.get('/apps/busy-app/settings')).text()
+  assert.match(text, /2 accepted, and 3 refused by this limit\. To accept all of them with room to spare: 8\./)
 })

@@ -67,13 +67,12 @@ export const previewEmail = operation({
     if (!settings.ok) return settings
     const chosen = locale === undefined ? null : chooseLanguage(locale)
     const place = choosePlace(settings.value, type, code)
-    const token = place === 'first' ? sampleCode : undefined
     const content = {
       ...(place !== 'none' && { code: sampleCode }),
       ...(place === 'first' && { codeFirst: true as const }),
       ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
-      url: sampleUrl(settings.value, token) ?? `https://example.com/auth?token=${token ?? 'sample'}`,
+      ...previewLink(context, { ...app, settings: settings.value }, { type, place }),
       organisationName: 'Example Organisation',
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',
@@ -89,6 +88,18 @@ export const previewEmail = operation({
     )
   },
 })
+
+/** The link as an email would have it: hosted, if the app's settings say so. */
+function previewLink({ links, store }: Context, app: App, { type, place }: Pick<TestEmail, 'type' | 'place'>) {
+  const nowMs = store.now()
+  const request = testRequest(app, { to: sampleAddress, type, nowMs, locale: undefined, place })
+  const judged = request && judgeEmail(request, { policy: appPolicy(app), links, nowMs, traceparent: null })
+  if (judged !== null && 'email' in judged) {
+    const { hosted, url } = judged.email.content
+    return { url, ...(hosted && { hosted }) }
+  }
+  return { url: request?.url ?? `https://example.com/auth?token=${place === 'first' ? sampleCode : 'sample'}` }
+}
 
 function patched(context: Context, { settings, status }: App, patch: unknown): Result<AppSettings> {
   const merged = checkSchema(AppBody, mergePatch({ ...settings, status }, patch))

@@ -78,7 +78,9 @@ export async function checkDomains(parts: DomainParts): Promise<Finding[]> {
 }
 
 const skip = (names: readonly string[], why: string): Finding[] =>
-  names.length === 0 ? [] : [{ check: `domain ${nameAll(names)}`, ok: true, detail: `not checked: ${why}` }]
+  names.length === 0
+    ? []
+    : [{ check: `domain ${nameAll(names)}`, ok: true, isSkipped: true, detail: `not checked: ${why}` }]
 
 async function judgeDomain(check: string, app: App, parts: DomainParts): Promise<Finding> {
   const lines = await checkAppDomain(app, parts)

@@ -5,7 +5,7 @@
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.ts'
 import type { App } from '../../domain/app/app.ts'
 import { hasDomain } from '../../domain/app/sender-domains.ts'
-import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
+import { heldDays, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, nameAll, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
@@ -59,7 +59,7 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeAnswers(situation),
     // They follow from a stop, whose message counts them.
     ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
-    ...judgeApps(situation),
+    ...judgeApps(situation, isStopped),
     ...judgeRecords(situation),
     ...judgeFindings(situation, isStopped),
     ...judgeQueue(queue),
@@ -166,9 +166,12 @@ function judgeExpired({ apps, byApp, expired }: Situation): Condition[] {
 }
 
 /** Apps with the same reply have one cause; refused requests of each app have their own. */
-function judgeApps(situation: Situation): Condition[] {
-  const { apps, replies } = situation
-  return appConditionKinds.flatMap((kind) => {
+function judgeApps(situation: Situation, isStopped: boolean): Condition[] {
+  const { apps, nodes, nowMs, replies } = situation
+  // The outage says why mail is deferred, and for some minutes after it the counts hold its attempts.
+  const isExplained = isStopped || nowMs - outageEnd(nodes) < overMinutes * minuteMs
+  const kinds = appConditionKinds.filter((kind) => !(kind === 'mail_deferred' && isExplained))
+  return kinds.flatMap((kind) => {
     const { describe, isUrgent, state } = appConditions[kind]
     const found = apps.flatMap((app) => {
       const shown = findNow(kind, app, situation)

@@ -38,7 +38,12 @@ export const runChecks = operation({
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
       access.actor,
     )
-    const shown = findings.map(({ check, ok, detail }) => ({ check, ok, detail }))
+    const shown = findings.map(({ check, ok, detail, isSkipped }) => ({
+      check,
+      ok,
+      detail,
+      ...(isSkipped && { isSkipped }),
+    }))
     await store.keepCheck('service', shown)
     return done({ ok: shown.every(({ ok }) => ok), findings: shown })
   },

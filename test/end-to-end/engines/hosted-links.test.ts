@@ -1,6 +1,7 @@
 /** Hosted links over HTTP: what they open, and everything they refuse. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { composeRunner } from '../../../src/compose/management.ts'
 import type { AppSettings } from '../../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../../src/domain/request/email-kinds.ts'
 import type { PosternEvent } from '../../../src/observe/events.ts'
@@ -377,6 +378,17 @@ test('a name that was asked for before its app was made is looked up again in ti
   nowMs += 5001
   assert.deepEqual([await ask(), await ask('POST')], [200, 303])
   assert.deepEqual(views, ['unknown', 'opened', 'pressed'])
+})
+
+test('a preview has the link that an email would have', async () => {
+  const runner = composeRunner(service.config, { store: service.store, version: 'test', user: 'test' })
+  const preview = async (settings: object) => {
+    const body = { type: 'magic_link', settings } as const
+    const shown = await runner.call('app.preview', { params: { app: 'acme' }, body })
+    return shown.ok ? shown.value.text : JSON.stringify(shown.error)
+  }
+  assert.match(await preview({}), new RegExp(`${linksBaseUrl}/acme/`))
+  assert.match(await preview({ hostedLinks: 'off' }), /https:\/\/app\.acme\.test\//)
 })
 
 test('while the database is away, a link says so on a page, and it is no bug', async (t) => {

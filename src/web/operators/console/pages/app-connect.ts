@@ -5,6 +5,7 @@ import type { AuthHook, Step, SystemSettings } from '../../../../domain/auth-hoo
 import type { AuthHookName } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
 import { systemSettings } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
 import { findSystem } from '../../../../domain/auth-hooks/auth-hooks.ts'
+import { isLoopback } from '../../../../domain/client-network.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -108,7 +109,7 @@ ${section(
   '1. Secret',
   html`${renderSecrets(hook?.secrets ?? [], visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
 )}
-${section(`2. At ${system.title}`, renderSteps(made?.steps ?? hook?.steps ?? []))}
+${hook === undefined || !isOnlyHere(hook.url) ? none : html`<div class="note"><p><b>${system.title} can post to this address only from this machine.</b> Set POSTERN_AUTH_HOOKS_URL to the https address of your reverse proxy, and restart; the steps then show it.</p></div>`}${section(`2. At ${system.title}`, renderSteps(made?.steps ?? hook?.steps ?? []))}
 ${section('3. Here', settings.form)}
 ${section('4. Check', renderCheck(checked))}`
   return {
@@ -118,6 +119,8 @@ ${section('4. Check', renderCheck(checked))}`
     status: error === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(error),
   }
 }
+
+const isOnlyHere = (url: string): boolean => isLoopback(URL.parse(url)?.hostname ?? '')
 
 function renderMade({ title }: AuthHook, { oldExpiresAt, secret }: Answer<'auth_hook.connect'>): Html {
   const ends = oldExpiresAt === null ? none : html` The one before works until ${time(oldExpiresAt)}.`

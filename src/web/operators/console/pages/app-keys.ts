@@ -175,7 +175,7 @@ POSTERN_DELIVERY_KEY=${key}`
 }
 
 const graces = [
-  ['0', 'At once'],
+  ['0', 'At once, because it has leaked'],
   ['3600', 'After 1 hour'],
   ['86400', 'After 1 day'],
   ['604800', 'After 7 days'],

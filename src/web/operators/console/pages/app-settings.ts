@@ -89,13 +89,19 @@ type FormParts = {
 const countToday = (days: readonly UsageResource[], now: number): number =>
   days.find(({ day }) => day === new Date(now).toISOString().slice(0, 10))?.accepted ?? 0
 
+/** Half as much again, to two digits. */
+function suggestLimit(demand: number): number {
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(demand * 1.5)) - 1)
+  return Math.ceil((demand * 1.5) / power) * power
+}
+
 /** How many emails were accepted, and how many more this limit refused. */
 function describeDemand(days: readonly UsageResource[], now: number): string {
   const wanted = days.map(({ accepted, refused }) => ({ accepted, over: refused.daily_limit_reached ?? 0 }))
   const [busiest] = wanted.toSorted((a, b) => b.accepted + b.over - a.accepted - a.over)
   const { accepted = 0, over = 0 } = busiest ?? {}
   const refused = over === 0 ? '' : `, and ${formatCount(over)} refused by this limit`
-  return `Today so far: ${formatCount(countToday(days, now))}. Busiest of the last 30 days: ${formatCount(accepted)} accepted${refused}.`
+  return `Today so far: ${formatCount(countToday(days, now))}. Busiest of the last 30 days: ${formatCount(accepted)} accepted${refused}.${over === 0 ? '' : ` To accept all of them with room to spare: ${formatCount(suggestLimit(accepted + over))}.`}`
 }
 
 /** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */

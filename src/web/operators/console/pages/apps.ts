@@ -164,7 +164,7 @@ async function renderLastHour(
   }
   // Most services hear of none.
   const hasBounced = items.some(({ bounced }) => sumCounts(bounced) > 0)
-  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=1440`
+  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=60`
   return html`<div class="tiles">
 <a class="tile" href="/emails?app=${slug}"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}

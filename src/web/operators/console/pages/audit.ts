@@ -7,7 +7,7 @@ import { listAll } from '../../../../management/list-all.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm } from '../form.ts'
-import { older, readFilters, section, tabs } from '../parts.ts'
+import { button, older, readFilters, section, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 import { renderChanges } from './audit-changes.ts'
@@ -68,7 +68,7 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
   const note = html`<p class="lead">Choose an app: only admins can read the audit for the whole service.</p>`
   const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
-  const rows = html`${renderDays(items, known, visit.now)}${older(next === null ? null : address({ cursor: next }), end)}${items.length === 0 ? none : exportForm('audit', toQuery(filters))}`
+  const rows = html`${renderDays(items, known, visit)}${older(next === null ? null : address({ cursor: next }), end)}${items.length === 0 ? none : exportForm('audit', toQuery(filters))}`
   const body = html`<h1>Audit</h1>
 ${tabs('Kinds of change', entries, current)}
 ${shown.problem}
@@ -112,7 +112,8 @@ async function readPeople({ get, may, seesAll }: Visit): Promise<Slugs> {
 
 const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-function renderDays(items: readonly AuditResource[], names: Slugs, now: number): Html {
+function renderDays(items: readonly AuditResource[], names: Slugs, visit: Visit): Html {
+  const { now } = visit
   if (items.length === 0) return html`<p class="empty">No entry matches these filters.</p>`
   const recent = new Map([
     [toDay(now), 'Today'],
@@ -122,7 +123,7 @@ function renderDays(items: readonly AuditResource[], names: Slugs, now: number):
   return html`${[...days].map(([day, entries]) =>
     section(
       recent.get(day) ?? day,
-      html`<ol class="entries">${entries.map(({ newest, times }) => renderEntry(newest, names, times))}</ol>`,
+      html`<ol class="entries">${entries.map(({ newest, times }) => renderEntry({ newest, times }, names, visit))}</ol>`,
       { note: recent.has(day) ? `${day} (UTC)` : 'UTC' },
     ),
   )}`
@@ -155,10 +156,24 @@ const ways: Readonly<Record<AuditResource['via'], string>> = {
   service: 'in dev mode',
 }
 
-function renderEntry(entry: AuditResource, names: Slugs, times: number): Html {
+function renderEntry({ newest: entry, times }: Folded, names: Slugs, { may }: Visit): Html {
   const { action, at, actor, via } = entry
   return html`<li><time datetime="${at}">${at.slice(11, 19)}</time>
 <div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}${times > 1 ? `, ${formatCount(times)} times` : ''}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
-${renderChanges(entry, names)}</div></li>
+${renderChanges(entry, names)}${may('operator') ? renderUndo(entry, names) : none}</div></li>
 `
+}
+
+/** The entries of an allow-list that a change removed can be allowed again; one that is there stays. */
+function renderUndo({ action, app, before }: AuditResource, names: Slugs): Html {
+  const slug = names.get(app ?? '')
+  if (action !== 'app.update' || slug === undefined) return none
+  const removed = (['allowedUrls', 'appSchemes'] as const).flatMap((kind) => {
+    const entries = before?.[kind]
+    return Array.isArray(entries) ? entries.map((entry) => [kind, String(entry)] as const) : []
+  })
+  const buttons = removed.map(([kind, entry]) =>
+    button(`/apps/${slug}/links/add`, `Allow ${entry} again`, { fields: { kind, entry } }),
+  )
+  return buttons.length === 0 ? none : html`<div class="actions">${buttons}</div>`
 }

@@ -22,6 +22,7 @@ import {
   section,
   withFilters,
 } from '../parts.ts'
+import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readApps, readKeyNames, type Slugs } from './app-names.ts'
 import { explainWait } from './email.ts'
@@ -63,9 +64,14 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const pause: Pause = { disabled, stops: list.items.some(isWaiting) ? queue.stops : [] }
   const next =
     list.next === null ? null : toAddress({ ...whole, ...(period.since && { since: period.since }), cursor: list.next })
+  const { recipient } = filters
+  const refused =
+    recipient === undefined || cursor !== null
+      ? []
+      : (await visit.get('refusal.list', { query: { recipient, limit: refusalsShown } })).items
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown
-    ? renderUnknown(visit)
+    ? renderUnknown(visit, refused)
     : renderEmails(list.items, visit, {
         ...{ withApp: true, slugs, pause },
         ...(Object.keys(whole).length > 0 && { empty: 'No email matches.' }),
@@ -78,7 +84,7 @@ ${region('stop', renderProblems(pause.stops, '', { isShort: true }))}
 ${await renderNotes(whole, visit)}
 ${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
 ${filters.recipient !== undefined && newest !== undefined && cursor === null ? region('newest', await renderNewest(newest, visit, pause)) : none}
-${filters.recipient !== undefined && cursor === null ? region('refused', await renderRefused(visit, filters.recipient, slugs)) : none}
+${filters.recipient === undefined || cursor !== null ? none : region('refused', await renderRefused(visit, filters.recipient, { refused, slugs }))}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : html`${older(next, end)}${exportForm('emails', wanted)}`}`)}`
@@ -98,23 +104,31 @@ async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Vis
 }
 
 /** The refused requests for an address, which may be why its email is missing. */
-async function renderRefused(visit: Visit, recipient: string, slugs: Slugs): Promise<Html> {
-  const { items } = await visit.get('refusal.list', { query: { recipient, limit: refusalsShown } })
-  if (items.length === 0) return none
+async function renderRefused(
+  visit: Visit,
+  recipient: string,
+  { refused, slugs }: { readonly refused: Refused; readonly slugs: Slugs },
+): Promise<Html> {
+  if (refused.length === 0) return none
   const names = await readKeyNames(
     visit,
-    items.map(({ key }) => key),
+    refused.map(({ key }) => key),
   )
   const note = html`<a href="/refusals?recipient=${recipient}">All of them</a>`
-  return section('Refused requests for this address', refusalsList(items, { visit, slugs, names }), { note })
+  return section('Refused requests for this address', refusalsList(refused, { visit, slugs, names }), { note })
 }
 
 const refusalsShown = 10
+type Refused = Answer<'refusal.list'>['items']
 
 /** An address to which no email was accepted. */
-const renderUnknown = ({ seesAll }: Visit): Html =>
-  html`<p class="lead">No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days.</p>
+function renderUnknown({ now, seesAll }: Visit, [newest]: Refused): Html {
+  const none = html`No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days`
+  if (newest !== undefined)
+    return html`<p class="lead">${none}. The newest request for it was refused ${age(newest.at, now)}: ${nameRefusal(newest.code)}. <a href="/refusals/${newest.requestId}">Show why</a></p>`
+  return html`<p class="lead">${none}.</p>
 <p>Check the spelling. If the address is right and no refused request is kept for it, the request probably did not reach Postern, or its key was unknown: search the log for invalid_key.</p>`
+}
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)

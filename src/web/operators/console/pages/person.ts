@@ -134,7 +134,10 @@ export async function changePerson(visit: Visit): Promise<PageAnswer> {
   const changed = await visit.call('person.change', { params: { person }, body })
   if (!changed.ok) return personPage(visit, { error: wordFaults(changed.error, visit) })
   if (disabled === 'yes') await revokeMade(visit, person)
-  return { redirect: `/settings/people/${encodeURIComponent(person)}`, notice: 'person_changed' }
+  return {
+    redirect: `/settings/people/${encodeURIComponent(person)}`,
+    notice: disabled === null ? 'person_changed' : disabled === 'yes' ? 'person_disabled' : 'person_enabled',
+  }
 }
 
 /** Revokes what the form names, as far as the person made it. */

@@ -6,7 +6,7 @@ import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, button, contentBegin, facts, mark, section, table, tabs, time } from '../parts.ts'
+import { age, button, contentBegin, copied, facts, mark, section, table, tabs, time } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
@@ -75,18 +75,28 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
       `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
     ],
   ])
+  const command = 'postern backup /var/lib/postern/backup.db'
+  const howTo = isSqlite
+    ? html`<p>${lastBackup === null ? mark('wait', 'no backup') : none} While the service runs: ${copied(command)}</p>`
+    : html`<p>Use <code>pg_dump</code>, or the backups of your provider.</p>`
   const listed = html`<ul>${documents.map(([file, what]) => html`<li><code>${file}</code> <span class="soft">${what}</span></li>`)}</ul>`
-  return settingsPage(visit, 'About', html`${section('This service', about)}${section('Documents', listed)}`)
+  return settingsPage(
+    visit,
+    'About',
+    html`${section('This service', about)}${section('Make a backup', howTo)}${section('Documents', listed)}`,
+  )
 }
 
 function renderFindings({ at, findings }: NonNullable<Answer<'status.show'>['checks']>, now: number): Html {
   const failedFirst = findings.toSorted((a, b) => Number(a.ok) - Number(b.ok))
   const rows = failedFirst.map((finding) => [
     html`<b>${finding.check}</b>`,
-    finding.ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
+    finding.isSkipped ? mark('off', 'not checked') : finding.ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
     finding.detail,
   ])
-  const title = findings.every(({ ok }) => ok) ? 'All checks passed' : 'Some checks failed'
+  const isWhole = findings.every(({ isSkipped }) => !isSkipped)
+  const passed = isWhole ? 'All checks passed' : 'All checks passed, and some were left out'
+  const title = findings.every(({ ok }) => ok) ? passed : 'Some checks failed'
   return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: age(at, now) })
 }
 

@@ -286,6 +286,16 @@ for (const kind of attentionKinds) {
   })
 }
 
+test('mail that an outage deferred is no second condition, also in the minutes after it', () => {
+  const deferred = ofAcme({ deferred: 30 })
+  const kinds = (given: Given) => findAttention(newSituation({ ...deferred, ...given })).map(({ kind }) => kind)
+  assert.deepEqual(kinds({}), ['mail_deferred'])
+  assert.deepEqual(kinds(only(failing(60))), ['no_relay'])
+  const ended = (seconds: number) => only(relay('r1', true, { from: ago(600), until: ago(seconds), reason: '451 x' }))
+  assert.deepEqual(kinds(ended(179)), [])
+  assert.deepEqual(kinds(ended(180)), ['mail_deferred'])
+})
+
 test('a person with one app reads of it alone, and no name of a relay or process', () => {
   const given = { ...only(failing(20, '451 4.7.1 see globex.test')), depth: 1, seesAll: false }
   const [stop, ...others] = findAttention(newSituation(given))
