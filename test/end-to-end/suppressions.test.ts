@@ -62,15 +62,13 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   const first = await waitForEnd(await post('gone@example.com'))
   assert.equal(first.state, 'suppressed')
   const found = await postern(env, ['suppression', 'find', 'gone@example.com'])
-  const [, id = ''] = /^(sp_\w{16}) +acme +no_mailbox +.* 550 5\.1\.1 no such/m.exec(found.out) ?? []
+  assert.match(found.out, /^sp_\w{16} +acme +no_mailbox /m)
   assert.match(found.out, /"postern suppression remove ID" ends one\.\n$/)
   const emails = await postern(env, ['email', 'list', '--to', 'gone@example.com'])
-  assert.match(
-    emails.out,
-    new RegExp(
-      `This address is suppressed for mail of acme \\(no_mailbox\\) until .*\n"postern suppression remove ${id}\\w{10}" ends`,
-    ),
-  )
+  const words =
+    /This address is suppressed for mail of acme \(no_mailbox\) until .*\n"postern suppression remove (sp_\w{26})" ends/
+  const [, id = ''] = words.exec(emails.out) ?? []
+  assert.notEqual(id, '', emails.out)
   const tried = await postern(env, ['send-test', 'gone@example.com', '--app', 'acme'])
   assert.equal(tried.code, 1)
   assert.match(tried.out, /Not sent: its recipient was suppressed, because a mail server had said that its mailbox/)
