@@ -60,19 +60,34 @@ export async function perform(
   return operation.costly ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run) : run()
 }
 
-/** Shortened ids, as pages and tables show them, in full. One that two ids begin with stays as it is. */
+/** The targets that an id may name, by how it begins. Others are for admins of the whole service, or of an app. */
+const targetsByKind: Readonly<Record<string, readonly [TargetKind, param: string]>> = {
+  em_: ['email', 'email'],
+  key_: ['key', 'key'],
+  req_: ['refusal', 'request'],
+  sp_: ['suppression', 'suppression'],
+}
+
+/**
+ * Shortened ids, as pages and tables show them, in full. One that two ids begin with stays as it is, and so
+ * does one that only another access sees: an error would name it.
+ */
 async function completeIds<Values extends Readonly<Record<string, unknown>>>(
-  { store }: Context,
+  context: Context,
   values: Values,
 ): Promise<Values> {
-  const texts = Object.entries(values).filter(([, value]) => typeof value === 'string' && isIdStart(value))
-  const whole = await Promise.all(
-    texts.map(async ([name, start]) => {
-      const [id, other] = await store.findIdsFrom(start as string)
-      return [name, other === undefined ? (id ?? start) : start] as const
-    }),
+  const complete = async (start: string): Promise<string> => {
+    const [id, other] = await context.store.findIdsFrom(start)
+    if (id === undefined || other !== undefined) return start
+    const [kind, param] = targetsByKind[id.slice(0, id.indexOf('_') + 1)] ?? ['none', '']
+    return (await findTarget(kind, context, { [param]: id })).ok ? id : start
+  }
+  const completed = await Promise.all(
+    Object.entries(values).map(async ([name, value]) =>
+      typeof value === 'string' && isIdStart(value) ? [name, await complete(value)] : [name, value],
+    ),
   )
-  return { ...values, ...Object.fromEntries(whole) }
+  return Object.fromEntries(completed) as Values
 }
 
 /** The costly calls that run in this process, by their operation, actor and app. */

@@ -91,3 +91,16 @@ test('a limit that refused requests says what would have been enough', async () 
   const text = await (await visitor.get('/apps/busy-app/settings')).text()
   assert.match(text, /2 accepted, and 3 refused by this limit\. To accept all of them with room to spare: 8\./)
 })
+
+test('a shortened id names nothing that somebody may not see', async () => {
+  const id = await service.find('later1@example.com')
+  const { app } = await newSender(service, 'neighbour')
+  const neighbour = newVisitor(service, await signIn(service, 'admin', [app.id]))
+  for (const path of [`/emails/${shortenId(id)}`, `/emails?key=${shortenId(service.keyId)}`]) {
+    const answer = await neighbour.get(path)
+    assert.equal(answer.status, 404, path)
+    const text = await answer.text()
+    assert.ok(!text.includes(id) && !text.includes(service.keyId), path)
+  }
+  assert.equal((await visitor.get(`/emails?key=${shortenId(service.keyId)}`)).status, 200)
+})

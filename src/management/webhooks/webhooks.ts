@@ -1,7 +1,7 @@
 /** The webhooks of an app: its receiver and the last messages, the secret that signs them, a test. */
 import { Type } from 'typebox'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { webhookDays, webhooksListed } from '../../domain/bounds.ts'
+import { keepDays, webhookDays, webhooksListed } from '../../domain/bounds.ts'
 import type { WebhookMessageId } from '../../domain/id.ts'
 import { webhookEvents, writeWebhook } from '../../domain/webhooks/webhook.ts'
 import type { WebhookMessageRecord } from '../../store/webhook-store.ts'
@@ -127,7 +127,8 @@ function refuseUnwanted(slug: string, { webhookUrl }: AppSettings) {
   return fail('webhook_refused', `${slug} has no webhook ${missing}.`)
 }
 
-const messageNotFound = (id: string) => fail('not_found', `There is no webhook message "${id}" of this app.`)
+const messageNotFound = () =>
+  fail('not_found', `This app has no such webhook message; they are kept for ${keepDays} days.`)
 
 export const showWebhook = operation({
   method: 'GET',
@@ -138,7 +139,7 @@ export const showWebhook = operation({
   errors: ['not_found'],
   async run({ store }, { params }, { id }) {
     const found = await store.findWebhookMessage(id, params.message as WebhookMessageId)
-    if (found === null) return messageNotFound(params.message)
+    if (found === null) return messageNotFound()
     const { keepsRecipient } = found
     return done({ ...presentMessage(found), payload: writeWebhook(found, null), keepsRecipient })
   },
@@ -159,7 +160,7 @@ export const sendWebhookAgain = operation({
     const sent = await store.sendWebhookAgain(id, message)
     if (sent === 'full') return full(slug)
     const found = sent === 'done' ? await store.findWebhookMessage(id, message) : null
-    if (found === null) return messageNotFound(params.message)
+    if (found === null) return messageNotFound()
     const action = { action: 'webhook.send', app: id, target: message, before: null, after: null } as const
     await store.recordAction(action, access.actor)
     return done(presentMessage(found))
