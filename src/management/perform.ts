@@ -60,7 +60,7 @@ export async function perform(
   return operation.costly ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run) : run()
 }
 
-/** The targets that an id may name, by how it begins. Others are for admins of the whole service, or of an app. */
+/** The targets that an id may name, by how it begins. Other ids are those of admins, and of one app. */
 const targetsByKind: Readonly<Record<string, readonly [TargetKind, param: string]>> = {
   em_: ['email', 'email'],
   key_: ['key', 'key'],
