@@ -46,19 +46,31 @@ function isSigned(headers, body) {
   return own.length === theirs.length && timingSafeEqual(own, theirs)
 }
 
+/** One that fails does not stop the other; Postern then sends the alert again. */
 async function forward({ type, text, data }) {
-  if (PAGERDUTY_KEY !== undefined && data.urgent) await page(type, data)
-  if (MAIL_TO !== undefined) await mail(text)
+  const isEnd = type === 'alert.ended'
+  const wanted = [
+    ...(PAGERDUTY_KEY !== undefined && (data.urgent || isEnd)
+      ? namesOf(data).map((name) => page(name, isEnd, data))
+      : []),
+    ...(MAIL_TO !== undefined ? [mail(text)] : []),
+  ]
+  const failed = (await Promise.allSettled(wanted)).filter(({ status }) => status === 'rejected')
+  if (failed.length > 0) throw failed[0].reason
 }
 
-async function page(type, { apps, kind, message }) {
+/** An incident for each app: an alert may begin for several, and end for each by itself. */
+const namesOf = ({ apps, kind, subject }) =>
+  (apps.length === 0 ? [''] : apps).map((app) => ['postern', kind, subject, app].filter(Boolean).join(' '))
+
+async function page(name, isEnd, { message }) {
   const answer = await fetch(PAGERDUTY_URL, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
       routing_key: PAGERDUTY_KEY,
-      event_action: type === 'alert.ended' ? 'resolve' : 'trigger',
-      dedup_key: ['postern', kind, ...apps].join(' '),
+      event_action: isEnd ? 'resolve' : 'trigger',
+      dedup_key: name,
       payload: { summary: message.slice(0, 1024), source: 'postern', severity: 'critical' },
     }),
     signal: AbortSignal.timeout(8000),
@@ -67,12 +79,19 @@ async function page(type, { apps, kind, message }) {
 }
 
 function mail(text) {
-  const subject = text.slice(0, 120).replace(/[\r\n]+/g, ' ')
-  const message = `To: ${MAIL_TO}\nSubject: =?utf-8?B?${Buffer.from(subject).toString('base64')}?=\nContent-Type: text/plain; charset=utf-8\n\n${text}\n`
+  const message = [
+    `To: ${MAIL_TO}`,
+    'Subject: Postern alert',
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    `${text}\n`,
+  ].join('\n')
   return new Promise((resolve, reject) => {
     const child = spawn(SENDMAIL, ['-i', '-t'], { stdio: ['pipe', 'ignore', 'inherit'] })
     child.once('error', reject)
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`sendmail ended with ${code}`))))
+    child.stdin.on('error', () => {}) // it ended early, and its exit code says so
     child.stdin.end(message)
   })
 }

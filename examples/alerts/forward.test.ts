@@ -29,8 +29,8 @@ test('an urgent alert opens and resolves an incident, every alert is mailed, and
   atEnd(t, () => void child.kill())
   const [line] = await once(child.stdout, 'data')
   const url = `http://127.0.0.1:${/\d+/.exec(String(line))?.[0]}/`
-  const post = async (type: string, urgent: boolean, key = secret) => {
-    const data = { kind: 'no_relay', urgent, apps: [], message: 'Nothing has been delivered', console: null }
+  const post = async (type: string, urgent: boolean, { key = secret, apps = [] as string[] } = {}) => {
+    const data = { kind: 'no_relay', subject: null, urgent, apps, message: 'Nothing has been delivered', console: null }
     const body = JSON.stringify({ type, timestamp: '', text: `Postern: ${type} Ä`, data })
     const at = new Date()
     const headers = {
@@ -39,7 +39,7 @@ test('an urgent alert opens and resolves an incident, every alert is mailed, and
     }
     return (await fetch(url, { method: 'POST', headers, body })).status
   }
-  assert.equal(await post('alert.began', true, `whsec_${Buffer.alloc(32, 4).toString('base64')}`), 401)
+  assert.equal(await post('alert.began', true, { key: `whsec_${Buffer.alloc(32, 4).toString('base64')}` }), 401)
   assert.deepEqual(pager.asked, [])
   assert.equal(await post('alert.began', true), 204)
   assert.equal(await post('alert.ended', true), 500, 'PagerDuty failed: Postern sends it again')
@@ -54,5 +54,17 @@ test('an urgent alert opens and resolves an incident, every alert is mailed, and
       ['resolve', 'postern no_relay'],
     ],
   )
-  assert.equal(readFileSync(sent, 'utf8').match(/^To: ops@example\.com$/gm)?.length, 3)
+  assert.equal(readFileSync(sent, 'utf8').match(/^To: ops@example\.com$/gm)?.length, 4, 'also while PagerDuty fails')
+  pager.asked.splice(0)
+  await post('alert.began', true, { apps: ['acme', 'globex'] })
+  await post('alert.ended', false, { apps: ['acme'] })
+  const byApp = pager.asked.map(({ body }) => JSON.parse(body)).map((event) => [event.event_action, event.dedup_key])
+  assert.deepEqual(byApp.toSorted(), [
+    ['resolve', 'postern no_relay acme'],
+    ['trigger', 'postern no_relay acme'],
+    ['trigger', 'postern no_relay globex'],
+  ])
+  writeFileSync(sendmail, '#!/bin/sh\nexit 1\n')
+  assert.equal(await post('alert.began', false), 500, 'sendmail failed')
+  assert.equal(await post('alert.ended', true), 500, 'and it still runs')
 })

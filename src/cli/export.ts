@@ -20,7 +20,7 @@ export const exportCommand = command({
       body: { list: list as Exported['list'], filters: given(filters) as Record<string, string> },
     }),
   document: ({ items }) => items,
-  show: ({ items }) => toCsv(items).trimEnd(),
+  show: ({ items }) => toCsv(items, '\n').trimEnd(),
   aside: ({ complete, items }) =>
     complete ? `${items.length} items` : `the newest ${items.length} items; give --since and --until for others`,
 })

@@ -59,7 +59,7 @@ test('a table fits 100 columns: ids are shortened, and the widest columns are wr
     lines.every((line) => line.length <= 100),
     shown,
   )
-  assert.match(shown, /^em_0{16} {2,}1234 {2}x/m)
+  assert.match(shown, /^em_0{18} {2,}1234 {2}x/m)
   assert.equal(shown.match(/\bmany\b/g)?.length, 12)
   assert.equal(shown.match(/z/g)?.length, 70)
   assert.equal(table(['a', 'b'], [['x', 2]]), 'a  b\nx  2')

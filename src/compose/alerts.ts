@@ -13,8 +13,7 @@ export function composeAlerter(context: ServiceContext, everyMs?: number): Alert
   const { config, events, store, version } = context
   const { alerts, consoleUrl, dnsServers } = config
   if (alerts === null) return null
-  const stopped = new AbortController().signal // a post takes ten seconds at most
-  const post = (alert: Alert) => {
+  const post = (alert: Alert, stopped: AbortSignal) => {
     const body = Buffer.from(writeAlert(alert, consoleUrl))
     const timestamp = String(Math.floor(store.now() / 1000))
     const { key, url } = alerts

@@ -3,17 +3,21 @@
 /** Spreadsheets run a text that begins so as a formula; relays and callers choose some of the texts. */
 const formula = /^[=+\-@\t\r]/
 
-/** The columns are the fields of the first record. An object is written as JSON. */
-export function toCsv(records: readonly Readonly<Record<string, unknown>>[]): string {
+/**
+ * The columns are the fields of the first record. An object is written as JSON, and a line end within a cell
+ * as a space.
+ * @param lineEnd `\r\n` in files, `\n` on a terminal
+ */
+export function toCsv(records: readonly Readonly<Record<string, unknown>>[], lineEnd: '\r\n' | '\n' = '\r\n'): string {
   const columns = Object.keys(records[0] ?? {})
   const lines = [columns, ...records.map((record) => columns.map((column) => record[column]))]
-  return lines.map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('')
+  return lines.map((cells) => `${cells.map(toCell).join(',')}${lineEnd}`).join('')
 }
 
 function toCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  const text = (typeof value === 'string' ? value : JSON.stringify(value)).replace(/[\r\n]+/g, ' ')
   const safe = formula.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  return /[",;]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -80,8 +80,8 @@ export function digitsOfBytes(bytes: Uint8Array, begin: number, end: number): st
 }
 
 const idLength = 26
-/** The time, the sequence number and two random characters: no two ids of a database share these. */
-const shortLength = 16
+/** The time, the sequence number and four random characters: two ids that share these are very rare. */
+const shortLength = 18
 /** Two ids that begin with fewer characters could be made in the same millisecond. */
 const startMin = 14
 

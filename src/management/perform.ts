@@ -4,13 +4,14 @@
  */
 import type { TSchema } from 'typebox'
 import { auditedPerDayMax } from '../domain/bounds.ts'
-import { type AppId, isIdStart } from '../domain/id.ts'
+import type { AppId } from '../domain/id.ts'
 import { isAtLeast } from '../domain/operator/management-token.ts'
 import { isFreshSignIn } from '../domain/operator/sign-in.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
 import type { Management } from './context.ts'
 import { type Access, isServiceAdmin } from './operation/access.ts'
 import { checkSchema } from './operation/check-schema.ts'
+import { completeIds } from './operation/complete-ids.ts'
 import { chooseApps, findTarget } from './operation/find-target.ts'
 import type { AnyOperation, Context, TargetKind, Targets } from './operation/operation.ts'
 import { done, fail, invalid, type OperationError, type Result } from './operation/result.ts'
@@ -37,8 +38,10 @@ export async function perform(
 ): Promise<Result<unknown>> {
   const operation = findOperation(call.name)
   const context = { ...management, access }
+  const forbidden = refuseRole(operation, access)
+  if (forbidden !== null) return forbidden
   const params = await completeIds(context, storable(call.params))
-  const target = await findAllowed(operation, context, params)
+  const target = await findTarget(operation.target, context, params)
   if (!target.ok) return target
   const input = call.read()
   if (!input.ok) return input
@@ -58,36 +61,6 @@ export async function perform(
   if (refused !== null) return refused
   const run = () => operation.run(context, whole, target.value)
   return operation.costly ? runAlone([call.name, access.actor.id, findOwner(target.value)].join(' '), run) : run()
-}
-
-/** The targets that an id may name, by how it begins. Other ids are those of admins, and of one app. */
-const targetsByKind: Readonly<Record<string, readonly [TargetKind, param: string]>> = {
-  em_: ['email', 'email'],
-  key_: ['key', 'key'],
-  req_: ['refusal', 'request'],
-  sp_: ['suppression', 'suppression'],
-}
-
-/**
- * Shortened ids, as pages and tables show them, in full. One that two ids begin with stays as it is, and so
- * does one that only another access sees: an error would name it.
- */
-async function completeIds<Values extends Readonly<Record<string, unknown>>>(
-  context: Context,
-  values: Values,
-): Promise<Values> {
-  const complete = async (start: string): Promise<string> => {
-    const [id, other] = await context.store.findIdsFrom(start)
-    if (id === undefined || other !== undefined) return start
-    const [kind, param] = targetsByKind[id.slice(0, id.indexOf('_') + 1)] ?? ['none', '']
-    return (await findTarget(kind, context, { [param]: id })).ok ? id : start
-  }
-  const completed = await Promise.all(
-    Object.entries(values).map(async ([name, value]) =>
-      typeof value === 'string' && isIdStart(value) ? [name, await complete(value)] : [name, value],
-    ),
-  )
-  return Object.fromEntries(completed) as Values
 }
 
 /** The costly calls that run in this process, by their operation, actor and app. */
@@ -150,18 +123,12 @@ function findOwner(target: Targets[TargetKind]): AppId | null {
   return 'app' in target ? target.app : (target.id as AppId)
 }
 
-/** The target of the operation, if the access may run the operation on it. */
-async function findAllowed(
-  { role, wholeService, target }: AnyOperation,
-  context: Context,
-  params: Params,
-): Promise<Result<Targets[TargetKind]>> {
-  const { access } = context
+function refuseRole({ role, wholeService }: AnyOperation, access: Access): Result<never> | null {
   if (!isAtLeast(access.role, role))
     return fail('not_permitted', `This needs the role ${role}; yours is ${access.role}.`)
   if (wholeService && access.apps !== null)
     return fail('not_permitted', 'This needs a token for the whole service; yours is for some apps.')
-  return findTarget(target, context, params)
+  return null
 }
 
 function checkPart(schema: TSchema, value: unknown, part: 'query' | 'body'): Parsed<unknown> {

@@ -121,7 +121,7 @@ export type WebhookTried = {
 export const webhookOutcomes = ['sent', 'failed', 'given_up'] as const
 
 /** An alert was posted to the operators' receiver, or could not be; then it is tried again. */
-export type AlertTried = {
+type AlertTried = {
   readonly kind: 'alert_tried'
   readonly condition: string
   readonly isTaken: boolean

@@ -218,7 +218,7 @@ export function operators(it: It): void {
     assert.ok(sent.kind === 'queued')
     const id = sent.emailId
     const find = (length: number) => store.findIdsFrom(id.slice(0, length))
-    assert.deepEqual(await find(19), [id])
+    assert.deepEqual(await find(21), [id])
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     assert.deepEqual(await find(17), [id])
     assert.deepEqual(await store.findIdsFrom(sender.keyId.slice(0, 20)), [sender.keyId])

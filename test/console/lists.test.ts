@@ -104,3 +104,18 @@ test('a shortened id names nothing that somebody may not see', async () => {
   }
   assert.equal((await visitor.get(`/emails?key=${shortenId(service.keyId)}`)).status, 200)
 })
+
+test('an export holds all pages of a list, and its entry in the audit the filters', async () => {
+  const actor = { kind: 'local', id: null, name: 'many', via: 'cli', requestId: null } as const
+  const action = { action: 'checks.run', app: null, target: 'service', before: null, after: null } as const
+  for (let n = 0; n < 250; n++) await service.store.recordAction(action, actor)
+  const filters = JSON.stringify({ actor: 'many' })
+  const exported = await visitor.post('/export', { list: 'audit', filters, format: 'json' })
+  assert.equal(JSON.parse(await exported.text()).length, 250)
+  const { items } = await service.store.listAudit({ actions: ['list.export'], limit: 1 })
+  assert.deepEqual(items[0]?.after, { actor: 'many' })
+  const ofApp = JSON.stringify({ app: 'acme', key: shortenId(service.keyId) })
+  assert.equal((await visitor.post('/export', { list: 'emails', filters: ofApp, format: 'csv' })).status, 200)
+  const newest = await service.store.listAudit({ actions: ['list.export'], limit: 1 })
+  assert.equal(newest.items[0]?.app, service.app.id)
+})

@@ -120,4 +120,5 @@ test('a message shows its JSON and the answer of the receiver, and is sent again
   await service.store.updateApp(other.app.id, { settings: { ...other.app.settings, webhookUrl: url } }, operator)
   await service.store.setWebhookSecret({ app: other.app.id, sealed: '', oldUntil: 0 }, operator)
   assert.equal((await elsewhere.post(`/apps/elsewhere/webhooks/${id}/send`, {})).status, 404, 'of another app')
+  assert.equal((await elsewhere.get(`/live?topic=webhooks:${service.app.id}`)).status, 404)
 })

@@ -62,7 +62,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   const first = await waitForEnd(await post('gone@example.com'))
   assert.equal(first.state, 'suppressed')
   const found = await postern(env, ['suppression', 'find', 'gone@example.com'])
-  assert.match(found.out, /^sp_\w{16} +acme +no_mailbox /m)
+  assert.match(found.out, /^sp_\w{18} +acme +no_mailbox /m)
   assert.match(found.out, /"postern suppression remove ID" ends one\.\n$/)
   const emails = await postern(env, ['email', 'list', '--to', 'gone@example.com'])
   const words =

@@ -59,6 +59,12 @@ test('a status from 200 to 299 takes the message; the body is not waited for', a
 test('of a refusal the beginning is read, however long it is or takes', { timeout: 20_000 }, async (t) => {
   const long = await listen(t, (response) => response.writeHead(400).end('x'.repeat(1e6)))
   assert.deepEqual(await post(long), { result: '400', isTaken: false, response: 'x'.repeat(2000) })
+  const slow = await listen(t, (response) => {
+    response.writeHead(400).write('a')
+    const drip = setInterval(() => response.write('a'), 50)
+    response.once('close', () => clearInterval(drip))
+  })
+  assert.match((await post(slow, { timeoutMs: 60_000 })).response ?? '', /^a+$/)
   const cut = await listen(t, (response) => {
     response.writeHead(503, { 'content-length': 100 }).write('half')
     response.destroy()

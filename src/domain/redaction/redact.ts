@@ -41,7 +41,7 @@ export function redact(text: string, source: Source): string {
   const [status = ''] = statusShape.exec(line) ?? []
   const said = line.slice(status.length)
   // The id by which a relay or provider knows an accepted email looks like a token, and operators need it.
-  const isAcceptance = source.kind !== 'report' && status.startsWith('2')
+  const isAcceptance = source.kind === 'reply' && status.startsWith('2')
   const opaqueMin = isAcceptance ? Number.POSITIVE_INFINITY : opaqueMins[source.kind]
   const spans = [...findShapes(said, opaqueMin), ...findKnown(said, status, source)]
   return `${status}${hideSpans(said, spans)}`.slice(0, textMax)

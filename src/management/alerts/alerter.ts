@@ -1,7 +1,7 @@
 /**
- * Posts alerts to the operators' receiver when a condition begins and when it has ended. Every process looks;
+ * Posts alerts to the operators' receiver when a condition begins and when it has ended. Every process checks;
  * they share one state in the database, and the process that changes it first posts. While the database does
- * not answer, each process alerts of that by itself.
+ * not answer, each process reports that by itself.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Emit } from '../../observe/events.ts'
@@ -14,23 +14,25 @@ type AlerterDeps = {
   /** With the access of an admin of the whole service. */
   readonly runner: OperationRunner
   /** Never rejects. */
-  readonly post: (alert: Alert) => Promise<{ readonly isTaken: boolean; readonly result: string }>
+  readonly post: (alert: Alert, stopped: AbortSignal) => Promise<{ readonly isTaken: boolean; readonly result: string }>
   readonly emit: Emit
   readonly everyMs?: number
 }
 
 const usualEveryMs = 10_000
-/** A process that starts with the database would alert of what is over in a moment. */
-const looksBefore = 2
+/** The database may only be restarting. */
+const failedChecksMin = 2
+/** Another process changes the state now and then, not all the time. */
+const swapsMax = 5
 
 export class Alerter {
   readonly #deps: AlerterDeps
   /** The alerts of this process while it could not read the shared state. */
   #own: AlertState = noAlerts
-  #failedLooks = 0
+  #failedChecks = 0
   #timer: NodeJS.Timeout | undefined
-  #looking: Promise<void> = Promise.resolve()
-  #isStopped = false
+  #checking: Promise<void> = Promise.resolve()
+  readonly #stopped = new AbortController()
 
   constructor(deps: AlerterDeps) {
     this.#deps = deps
@@ -38,68 +40,68 @@ export class Alerter {
 
   start(): void {
     this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => {
-        if (!this.#isStopped) this.start()
+      this.#checking = this.#check().finally(() => {
+        if (!this.#stopped.signal.aborted) this.start()
       })
     }, this.#deps.everyMs ?? usualEveryMs)
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true
+    this.#stopped.abort()
     clearTimeout(this.#timer)
-    await this.#looking
+    await this.#checking
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     try {
-      await this.#lookAtStatus()
-      this.#failedLooks = 0
+      await this.#checkStatus()
+      this.#failedChecks = 0
       await this.#postOwn([])
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) return this.#deps.emit({ kind: 'bug', doing: 'sending alerts', error })
-      this.#failedLooks += 1
-      if (this.#failedLooks < looksBefore) return
+      this.#failedChecks += 1
+      if (this.#failedChecks < failedChecksMin) return
       const message = `The database does not answer: ${error.message}. Requests are answered 503, and nothing is sent.`
       await this.#postOwn([{ kind: 'store_failing', message, apps: [], urgent: true }])
     }
   }
 
-  async #lookAtStatus(): Promise<void> {
+  async #checkStatus(): Promise<void> {
     const { runner, store } = this.#deps
     const status = await runner.call('status.show', {})
-    if (!status.ok) return
+    if (!status.ok) throw new Error(`the status was not read: ${status.error.message}`)
     const kept = await store.findCheck('alerts')
     const before = (kept?.result ?? noAlerts) as AlertState
     const { state, due } = stepAlerts(before, status.value.attention, store.now())
     if (isDeepStrictEqual(state, before) || !(await store.swapCheck('alerts', kept?.result ?? null, state))) return
-    const sent = await this.#post(due)
-    if (sent.size > 0) await this.#forget(sent)
+    await this.#post(due, (id) => this.#forget(id))
   }
 
   /** Another process may change the state meanwhile. An alert that stays is sent twice. */
-  async #forget(sent: ReadonlySet<string>): Promise<void> {
+  async #forget(id: string): Promise<void> {
     const { store } = this.#deps
-    for (let tries = 0; tries < 5; tries++) {
+    for (let tries = 0; tries < swapsMax; tries++) {
       const kept = await store.findCheck('alerts')
       if (kept === null) return
-      const after = withoutSent(kept.result as AlertState, sent)
+      const after = withoutSent(kept.result as AlertState, new Set([id]))
       if (await store.swapCheck('alerts', kept.result, after)) return
     }
   }
 
   async #postOwn(found: Parameters<typeof stepAlerts>[1]): Promise<void> {
     const { state, due } = stepAlerts(this.#own, found, this.#deps.store.now())
-    this.#own = withoutSent(state, await this.#post(due))
+    this.#own = state
+    await this.#post(due, async (id) => {
+      this.#own = withoutSent(this.#own, new Set([id]))
+    })
   }
 
-  async #post(due: readonly Alert[]): Promise<ReadonlySet<string>> {
-    const sent = new Set<string>()
+  async #post(due: readonly Alert[], forget: (id: string) => Promise<void>): Promise<void> {
     for (const alert of due) {
-      if (this.#isStopped) break
-      const { isTaken, result } = await this.#deps.post(alert)
-      if (isTaken) sent.add(alert.id)
+      if (this.#stopped.signal.aborted) break
+      const { isTaken, result } = await this.#deps.post(alert, this.#stopped.signal)
       this.#deps.emit({ kind: 'alert_tried', condition: alert.kind, isTaken, result })
+      if (isTaken) await forget(alert.id)
     }
-    return sent
   }
 }

@@ -107,6 +107,61 @@ test('the body has the alert as text, for chats, and as data', () => {
     type: 'alert.began',
     timestamp: '2023-11-14T22:13:20.000Z',
     text: `Postern, urgent: ${outage.message} https://console.acme.test`,
-    data: { ...outage, console: 'https://console.acme.test' },
+    data: { ...outage, subject: null, console: 'https://console.acme.test' },
   })
+})
+
+test('a condition that becomes urgent is alerted of again, and two of one kind each by itself', () => {
+  const { look } = newWatch()
+  const near = limit('acme')
+  look([near])
+  assert.equal(look([near]).length, 1)
+  const [used, ...others] = look([{ ...near, message: 'acme used up', urgent: true }])
+  assert.deepEqual([used?.[0], used?.[3], others], ['alert.began', 'acme used up', []])
+  assert.deepEqual(look([{ ...near, urgent: true }]), [])
+  const down = (subject: string) =>
+    ({ kind: 'relay_down', message: `${subject} is down`, apps: [], urgent: false, subject }) as const
+  const two = newWatch()
+  two.look([down('r1')])
+  assert.deepEqual(
+    two.look([down('r1')]).map(([, , , message]) => message),
+    ['r1 is down'],
+  )
+  two.look([down('r1'), down('r2')])
+  assert.deepEqual(
+    two.look([down('r1'), down('r2')]).map(([, , , message]) => message),
+    ['r2 is down'],
+  )
+  const ended = Array.from({ length: 9 }, () => two.look([down('r2')])).flat()
+  assert.match(`${ended[0]?.[3]}`, /^Over after \d+ s: r1 is down$/)
+  assert.equal(ended.length, 1)
+})
+
+test('one step posts five alerts at most, and the newest of too many are kept', () => {
+  const names = Array.from({ length: 12 }, (_, n) => limit(`app${n}`))
+  const { look } = newWatch()
+  look(names)
+  assert.deepEqual([look(names).length, look(names).length, look(names).length], [5, 5, 2])
+  const failing = newWatch()
+  const many = Array.from({ length: 110 }, (_, n) => limit(`app${n}`))
+  failing.look(many, { accepts: false })
+  failing.look(many, { accepts: false })
+  assert.equal(failing.state().pending[0]?.apps[0], 'app10')
+})
+
+test('a condition that was there for a moment a day ago begins anew', () => {
+  const { look } = newWatch()
+  look([outage])
+  assert.deepEqual(look([outage], { afterMs: 24 * 3600 * second }), [])
+  assert.equal(look([outage]).length, 1)
+})
+
+test('a chat reads no mention and no link in the text', () => {
+  const odd = { ...outage, message: 'the relay answers “<!channel> & <https://x.test|y>”' }
+  const { state } = stepAlerts(noAlerts, [odd], 0)
+  const [alert] = stepAlerts(state, [odd], 20 * second).due
+  assert.ok(alert)
+  const { data, text } = JSON.parse(writeAlert(alert, null))
+  assert.equal(text, 'Postern, urgent: the relay answers “&lt;!channel&gt; &amp; &lt;https://x.test|y&gt;”')
+  assert.equal(data.message, odd.message)
 })

@@ -1,23 +1,22 @@
 /**
- * Decides which alerts are due: pure, from the conditions of now and the state before. A condition is alerted
- * of, for each app by itself, once it has lasted ten seconds, and ends when it has not been found for a
- * minute, so that one which comes and goes is one alert. Alerts stay pending until the receiver has accepted
- * them.
+ * Decides which alerts are due: pure, from the conditions of now and the state before. A condition is reported
+ * once it has lasted ten seconds, for each app by itself, once more if it becomes urgent, and ends when it has
+ * not been found for a minute, so that one which comes and goes is one alert. Alerts stay pending until the
+ * receiver has accepted them.
  */
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import { newId } from '../../domain/id.ts'
 import type { Attention } from '../service/condition.ts'
 
-export const alertTypes = ['alert.began', 'alert.ended'] as const
-
 export type Alert = {
   readonly id: string
-  readonly type: (typeof alertTypes)[number]
+  readonly type: 'alert.began' | 'alert.ended'
   /** Milliseconds since 1970. */
   readonly at: number
   readonly kind: string
   readonly urgent: boolean
   readonly apps: readonly string[]
+  readonly subject: string | null
   readonly message: string
   /** A process has it to itself until then. */
   readonly claimedUntil: number
@@ -31,26 +30,39 @@ type Open = {
   readonly isAlerted: boolean
 }
 
-/** `open`: by the kind of a condition and its app, those that were found and have not ended. */
+/** `open`: by `nameOpen`, those that were found and have not ended. */
 export type AlertState = { readonly open: Readonly<Record<string, Open>>; readonly pending: readonly Alert[] }
 
 export const noAlerts: AlertState = { open: {}, pending: [] }
 
-type Found = Pick<Attention, 'kind' | 'message' | 'urgent'> & { readonly apps: readonly string[] }
+type Found = Pick<Attention, 'kind' | 'message' | 'urgent'> & {
+  readonly apps: readonly string[]
+  readonly subject?: string | null
+}
 
-/** Shorter ones are mostly a start, or one slow look. */
+/** Shorter ones are mostly a restart, or one slow read. */
 const beginAfterMs = 10_000
+/** Conditions that come and go do so within seconds. */
 const endAfterMs = minuteMs
-/** A condition is noted as seen this often, not at each look: each note is a write. */
+/** A condition is noted as seen this often, well within `endAfterMs`: each note is a write. */
 const noteEveryMs = 20_000
-/** A try takes ten seconds at most. */
+/** Longer than the posts of one step, which take ten seconds each at most. */
 const claimMs = minuteMs
+const dueMax = 5
 const pendingMaxMs = 24 * hourMs
-/** More would wait only while the receiver fails. */
+/** More would wait only while the receiver fails. The oldest are dropped. */
 const pendingMax = 100
 
-/** One open condition for each app that has it, or one for the whole service. */
-const namesOf = ({ apps, kind }: Found): string[] => (apps.length === 0 ? [kind] : apps.map((app) => `${kind} ${app}`))
+type Name = { readonly kind: string; readonly subject: string | null; readonly app: string | null }
+const nameOpen = ({ app, kind, subject }: Name): string => JSON.stringify([kind, subject, app])
+const readName = (text: string): Name => {
+  const [kind, subject, app] = JSON.parse(text) as [string, string | null, string | null]
+  return { kind, subject, app }
+}
+
+/** One for each app that has the condition, or one for the whole service. */
+const namesOf = ({ apps, kind, subject = null }: Found): string[] =>
+  (apps.length === 0 ? [null] : apps).map((app) => nameOpen({ kind, subject, app }))
 
 /** The next state, or the same object if nothing changed; `due`: the alerts that the caller is to post. */
 export function stepAlerts(
@@ -62,8 +74,9 @@ export function stepAlerts(
   const { still, ended } = splitEnded(noted.open, nowMs)
   const alive = state.pending.filter(({ at }) => nowMs - at < pendingMaxMs)
   const pending = [...alive, ...noted.begun, ...ended].slice(-pendingMax)
-  const due = pending.filter(({ claimedUntil }) => claimedUntil <= nowMs)
-  if (still === state.open && due.length === 0 && pending.length === state.pending.length) return { state, due }
+  const due = pending.filter(({ claimedUntil }) => claimedUntil <= nowMs).slice(0, dueMax)
+  const isSame = still === state.open && due.length === 0 && noted.begun.length + ended.length === 0
+  if (isSame && pending.length === state.pending.length) return { state, due }
   const claimed = pending.map((alert) => (due.includes(alert) ? { ...alert, claimedUntil: nowMs + claimMs } : alert))
   return { state: { open: still, pending: claimed }, due }
 }
@@ -78,38 +91,46 @@ function noteFound(state: AlertState, found: readonly Found[], nowMs: number) {
   let open = state.open
   const begun: Alert[] = []
   for (const condition of found) {
-    const { kind, message, urgent } = condition
-    const known = namesOf(condition).map((name) => [name, state.open[name]] as const)
-    const lasts = (one: Open | undefined) => nowMs - (one?.from ?? nowMs) >= beginAfterMs
-    const isNew = known.some(([, one]) => lasts(one) && !one?.isAlerted)
-    if (isNew) begun.push(newAlert('alert.began', { kind, message, urgent, apps: condition.apps }, nowMs))
+    const { apps, kind, message, subject = null, urgent } = condition
+    const known = namesOf(condition).map((name) => [name, findOpen(state.open[name], nowMs)] as const)
+    const isDue = ({ from, isAlerted, urgent: wasUrgent }: Open) =>
+      nowMs - from >= beginAfterMs && (!isAlerted || (urgent && !wasUrgent))
+    const isNew = known.some(([, one]) => one !== undefined && isDue(one))
+    if (isNew) begun.push(newAlert('alert.began', { kind, subject, message, urgent, apps }, nowMs))
     for (const [name, one] of known) {
-      const isAlerted = one?.isAlerted || (isNew && lasts(one))
-      if (isAlerted === (one?.isAlerted ?? false) && nowMs - (one?.seenAt ?? 0) < noteEveryMs) continue
-      open = { ...open, [name]: { from: one?.from ?? nowMs, seenAt: nowMs, urgent, message, isAlerted } }
+      const { from = nowMs, isAlerted = false } = one ?? {}
+      const isReported = one !== undefined && isNew && isDue(one)
+      if (one !== undefined && !isReported && nowMs - one.seenAt < noteEveryMs) continue
+      // The end of one that was urgent says so.
+      const next = { from, seenAt: nowMs, message, isAlerted: isAlerted || isReported }
+      open = { ...open, [name]: { ...next, urgent: isReported || !isAlerted ? urgent : (one?.urgent ?? urgent) } }
     }
   }
   return { open, begun }
 }
 
+/** One that was not alerted, and that nobody has seen for long, begins anew. */
+const findOpen = (one: Open | undefined, nowMs: number): Open | undefined =>
+  one !== undefined && (one.isAlerted || nowMs - one.seenAt <= endAfterMs) ? one : undefined
+
 function splitEnded(open: AlertState['open'], nowMs: number) {
-  const over = Object.entries(open).filter(([, { seenAt }]) => nowMs - seenAt > endAfterMs)
+  const isOver = ({ seenAt }: Open) => nowMs - seenAt > endAfterMs
+  const over = Object.entries(open).filter(([, one]) => isOver(one))
   if (over.length === 0) return { still: open, ended: [] }
-  const still = Object.fromEntries(Object.entries(open).filter(([, { seenAt }]) => nowMs - seenAt <= endAfterMs))
+  const still = Object.fromEntries(Object.entries(open).filter(([, one]) => !isOver(one)))
   const alerted = over.filter(([, { isAlerted }]) => isAlerted)
-  const ended = [...Map.groupBy(alerted, ([name]) => name.split(' ')[0] ?? '')].map(([kind, group]) => {
-    const apps = group.flatMap(([name]) => name.split(' ').slice(1))
-    const [, { from, message, seenAt, urgent } = { from: nowMs, message: '', seenAt: nowMs, urgent: false }] =
-      group[0] ?? []
-    const text = `Over after ${describeDuration(Math.max(0, seenAt - from))}: ${message}`
-    return newAlert('alert.ended', { kind, message: text, urgent, apps }, nowMs)
+  const ended = alerted.map(([text, { from, message, seenAt, urgent }]) => {
+    const { app, kind, subject } = readName(text)
+    const over = `Over after ${describeDuration(Math.max(0, seenAt - from))}: ${message}`
+    const apps = app === null ? [] : [app]
+    return newAlert('alert.ended', { kind, subject, message: over, urgent, apps }, nowMs)
   })
   return { still, ended }
 }
 
 const newAlert = (
   type: Alert['type'],
-  about: Pick<Alert, 'kind' | 'message' | 'urgent' | 'apps'>,
+  about: Pick<Alert, 'kind' | 'subject' | 'message' | 'urgent' | 'apps'>,
   nowMs: number,
 ): Alert => ({
   ...{ id: newId('wh', nowMs), type, at: nowMs, claimedUntil: 0 },
@@ -118,12 +139,19 @@ const newAlert = (
 })
 
 /** The body of an alert. `text` is the whole of it in words, which chats show. */
-export function writeAlert({ apps, at, kind, message, type, urgent }: Alert, consoleUrl: string | null): string {
-  const sign = type === 'alert.ended' ? 'Postern: ' : urgent ? 'Postern, urgent: ' : 'Postern: '
+export function writeAlert(
+  { apps, at, kind, message, subject, type, urgent }: Alert,
+  consoleUrl: string | null,
+): string {
+  const sign = type === 'alert.began' && urgent ? 'Postern, urgent: ' : 'Postern: '
   return JSON.stringify({
     type,
     timestamp: new Date(at).toISOString(),
-    text: `${sign}${message}${consoleUrl === null ? '' : ` ${consoleUrl}`}`,
-    data: { kind, urgent, apps, message, console: consoleUrl },
+    text: `${sign}${escapeForChat(message)}${consoleUrl === null ? '' : ` ${consoleUrl}`}`,
+    data: { kind, subject, urgent, apps, message, console: consoleUrl },
   })
 }
+
+/** Slack reads `<!channel>` and links in angle brackets; relays and people choose parts of the message. */
+const escapeForChat = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -22,7 +22,10 @@ type NodeSituation = Pick<
 export const findStops = (situation: NodeSituation): Attention[] =>
   judgeNodes(situation)
     .filter(isStop)
-    .map(({ since = null, ...stop }) => ({ ...stop, apps: [], urgent: true, since: isoOrNull(since) }))
+    .map(({ since = null, subject = null, ...stop }) => ({
+      ...{ ...stop, apps: [], urgent: true },
+      ...{ since: isoOrNull(since), subject },
+    }))
 
 /** An access for some apps learns that nothing is sent, and nothing of processes and relays by name. */
 export function judgeNodes(situation: NodeSituation): Condition[] {
@@ -35,7 +38,7 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
   const found = silent.map(({ machine, roles, seenAt }): Condition => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
     const message = `The process on ${machine} (${roles.join(', ')}) has not reported for ${since}: it has died, is hanging, or cannot reach the database. If it is still running, kill it; then start it again.`
-    return { kind: 'process_silent', message }
+    return { kind: 'process_silent', message, subject: `${machine} ${roles.join(' ')}` }
   })
   if (apps.length > 0 && alive.length === 0)
     found.push({
@@ -77,7 +80,7 @@ function judgeFaults(alive: readonly NodeResource[], { nowMs, seesAll }: NodeSit
         ]
       }
       const message = `The process on ${machine} has not been able to write its log for ${age}: ${reason}. Mail is not affected. Make room, or restart the program that reads its standard output.`
-      return seesAll ? [{ kind: 'log_lost', message }] : []
+      return seesAll ? [{ kind: 'log_lost', message, subject: machine }] : []
     }),
   )
 }
@@ -131,7 +134,7 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
     const from = relay.isDown ? '' : ` (seen from ${relay.failing.map(({ machine }) => machine).join(', ')})`
     const others = relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'
     const message = `The relay ${relay.name}${from} ${fault} since ${showSince(relay.since, nowMs)}${describeMore(relay, nowMs)}. ${others}`
-    return { kind: 'relay_down', message }
+    return { kind: 'relay_down', message, subject: relay.name }
   })
 }
 
@@ -174,6 +177,6 @@ function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Con
     const leftMs = Math.min(...found.map((one) => one.leftMs))
     const when = leftMs > 0 ? `expires in ${describeDuration(leftMs)}` : 'has expired'
     const message = `The certificate that the relay ${name} needs for its tokens ${when}: upload a new one to the application, then change \`key\` in the relay's URL and restart. Without it, nothing is sent through this relay.`
-    return { kind: 'certificate_expires', message }
+    return { kind: 'certificate_expires', message, subject: name }
   })
 }

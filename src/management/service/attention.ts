@@ -69,10 +69,11 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeSilence(situation),
   ]
   return found
-    .map(({ apps = [], since = null, urgent, ...condition }) => ({
+    .map(({ apps = [], since = null, subject = null, urgent, ...condition }) => ({
       ...condition,
       apps: [...apps],
       since: isoOrNull(since),
+      subject,
       urgent: urgent ?? urgentKinds.includes(condition.kind),
     }))
     .toSorted(
@@ -86,7 +87,7 @@ function judgeFindings({ findings, seesAll }: Situation, isStopped: boolean): Co
   return findings.flatMap(({ check, detail, ok }): Condition[] =>
     ok || explained.includes(check) || !seesAll
       ? []
-      : [{ kind: kinds[check] ?? 'check_failed', message: `${check}: ${detail}` }],
+      : [{ kind: kinds[check] ?? 'check_failed', message: `${check}: ${detail}`, subject: check }],
   )
 }
 
@@ -195,7 +196,8 @@ function judgeRecords({ apps, records }: Situation): Condition[] {
   return records.flatMap(({ domain, message, selector }): Condition[] => {
     const slugs = apps.filter((app) => fromDomain(app) === domain).map(({ slug }) => slug)
     const text = `Receivers cannot verify the mail from ${domain}, which the key ${selector} signs, and may refuse it. ${message}`
-    return slugs.length === 0 ? [] : [{ kind: 'record_missing', message: text, apps: slugs, urgent: true }]
+    const subject = `${selector} ${domain}`
+    return slugs.length === 0 ? [] : [{ kind: 'record_missing', message: text, apps: slugs, urgent: true, subject }]
   })
 }
 
@@ -216,7 +218,7 @@ function judgeSettings({ apps, expiring, authHooks, nowMs, queue, usage, webhook
     const message = isReplaced
       ? `The old key ${name ?? id} of ${slug} was replaced, but was still used ${used} ago. It stops working in ${left}: deploy the new key before then.`
       : `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`
-    return { kind: 'key_expires', message, apps: [slug] }
+    return { kind: 'key_expires', message, apps: [slug], subject: id }
   })
   const refused = authHooks.map(({ app, message }): Condition => ({ kind: 'auth_hook_refused', message, apps: [app] }))
   const failing = webhooks.map(({ app, message }): Condition => ({ kind: 'webhook_failing', message, apps: [app] }))

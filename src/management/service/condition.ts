@@ -56,6 +56,8 @@ export type Condition = {
   /** The slugs of the apps that it concerns; none for the whole service. */
   readonly apps?: readonly string[]
   readonly urgent?: boolean
+  /** The relay, process, check, key or domain that it concerns, if several of a kind can be there at once. */
+  readonly subject?: string
   /** When an outage began, in milliseconds since 1970. */
   readonly since?: number
 }
@@ -114,6 +116,7 @@ export const AttentionResource = closed({
   message: Type.String(),
   apps: concernedApps(),
   urgent: Type.Boolean({ description: 'True if people cannot sign in, or soon cannot.' }),
+  subject: orNull(Type.String(), 'The relay, process, check, key or domain that it concerns.'),
   since: orNull(time('Since when nothing has been delivered; null for other conditions.')),
 })
 export type Attention = Static<typeof AttentionResource>

@@ -6,18 +6,21 @@ import { type TSchema, Type } from 'typebox'
 import { listRefusals } from '../apps/refusals.ts'
 import { listEmails } from '../emails/emails.ts'
 import { checkSchema } from '../operation/check-schema.ts'
+import { completeIds } from '../operation/complete-ids.ts'
+import { chooseApps } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { listSuppressions } from '../suppressions/suppressions.ts'
 import { listAudit } from './list-audit.ts'
 
-/** A spreadsheet opens it, and the answer stays below 10 MB. */
+/** A spreadsheet opens it. */
 const exportedMax = 10_000
 const pageMax = 200
+/** Filters that match little read much for few items. */
+const exportMs = 20_000
 
 const lists = { emails: listEmails, refusals: listRefusals, suppressions: listSuppressions, audit: listAudit }
-export const exportedLists = Object.keys(lists) as (keyof typeof lists)[]
 
 type Page = { readonly items: readonly object[]; readonly next: string | null }
 /** All lists have this in common; `checkSchema` checks the filters of each. */
@@ -33,19 +36,23 @@ export const exportList = operation({
   costly: true,
   summary: `Answers with the newest ${exportedMax} items of a list, and writes an audit entry.`,
   body: closed({
-    list: Type.Enum(exportedLists),
+    list: Type.Enum(Object.keys(lists) as (keyof typeof lists)[]),
     filters: Type.Optional(
       Type.Record(Type.String(), Type.String(), { description: 'Those of the list, without `cursor` and `limit`.' }),
     ),
   }),
   answer: closed({
     items: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: 'As the list answers with them.' }),
-    complete: Type.Boolean({ description: `False if the list holds more than ${exportedMax}.` }),
+    complete: Type.Boolean({
+      description: `False if the list holds more than ${exportedMax}, or took more than ${exportMs / 1000} s to read.`,
+    }),
   }),
   errors: ['not_found'],
-  async run(context, { body: { filters = {}, list } }) {
+  async run(context, { body: { filters: given = {}, list } }) {
+    const filters = await completeIds(context, given)
     const { query: schema, run } = lists[list] as ListOperation
     const items: object[] = []
+    const endMs = performance.now() + exportMs
     let cursor: string | null = null
     do {
       const query = { ...filters, limit: pageMax, ...(cursor !== null && { cursor }) }
@@ -55,8 +62,11 @@ export const exportList = operation({
       if (!page.ok) return page
       items.push(...page.value.items)
       cursor = page.value.next
-    } while (cursor !== null && items.length < exportedMax)
-    const action = { action: 'list.export', app: null, target: list, before: null, after: filters } as const
+    } while (cursor !== null && items.length < exportedMax && performance.now() < endMs)
+    // In the audit of the app, if it is one alone.
+    const apps = await chooseApps(context, filters.app)
+    const app = apps.ok && apps.value?.length === 1 ? (apps.value[0] ?? null) : null
+    const action = { action: 'list.export', app, target: list, before: null, after: filters } as const
     await context.store.recordAction(action, context.access.actor)
     return done({ items: items.slice(0, exportedMax) as Record<string, unknown>[], complete: cursor === null })
   },

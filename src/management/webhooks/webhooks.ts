@@ -36,7 +36,7 @@ const presentMessage = ({ at, dueAt, email, event, id, response, result, tries }
   ({
     ...{ id, event, email, at: iso(at), tries, result, response },
     state: dueAt !== null ? 'waiting' : isTaken(result) ? 'sent' : 'given_up',
-    nextTryAt: isoOrNull(dueAt && Math.max(dueAt, at)),
+    nextTryAt: isoOrNull(dueAt === null ? null : Math.max(dueAt, at)),
   }) as const
 
 const isTaken = (result: string | null): boolean => /^2\d\d$/.test(result ?? '')
@@ -100,7 +100,7 @@ export const testWebhook = operation({
   role: 'operator',
   summary: 'Queues the message `webhook.test` for the receiver of the app.',
   body: closed({}),
-  answer: closed({ id: Type.String({ description: 'The list of webhooks says what became of it.' }) }),
+  answer: closed({ id: Type.String({ description: 'Its message shows the outcome.' }) }),
   errors: ['webhook_refused'],
   async run({ access, store }, _input, { id, settings, slug }) {
     const message = { app: id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const

@@ -61,7 +61,9 @@ function* sendWebhookAgain(
   id: WebhookMessageId,
 ): Script<'done' | 'not_found' | 'full'> {
   const { prefix } = context
-  if (yield* isFull(context, app)) return 'full'
+  const known = yield* findWebhookMessage(context, app, id)
+  if (known === null) return 'not_found'
+  if (known.dueAt === null && (yield* isFull(context, app))) return 'full'
   const changed = yield {
     text: `update ${prefix}webhook_message set due_at = ${atOnce}, result = null, response = null
       where app_id = $1 and message_id = $2 returning 1`,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { composeAlerter } from '../../../src/compose/alerts.ts'
+import { StoreUnavailable } from '../../../src/store/store.ts'
 import { type Asked, startApiServer } from '../../support/api-server.ts'
 import { operator } from '../../support/operator.ts'
 import { startTestService, testSettings, validBody } from '../../support/service.ts'
@@ -65,4 +66,22 @@ test('of two processes one alerts, signed, when a condition begins and when it e
   await untilCalls(3)
   assert.match(calls[2]?.body ?? '', /"alert\.ended".*Over after/)
   assert.equal(calls.length, 3)
+})
+
+test('while the database does not answer, the process says so itself, once', async (t) => {
+  const { asked, url } = await startApiServer(t, (_asked, response) => void response.writeHead(204).end())
+  const alerts = { url: new URL(url), key: null }
+  const service = await startTestService(t, { alerts: null, roles: new Set(['api']) })
+  const away = { ...service.store, listApps: () => Promise.reject(new StoreUnavailable('it is away')) }
+  const alerter = composeAlerter({ ...service, store: away, config: { ...service.config, alerts } } as never, 20)
+  assert.ok(alerter)
+  alerter.start()
+  atEnd(t, () => alerter.stop())
+  await eventually(() => {
+    service.advance(2000)
+    return asked.length > 0
+  })
+  const [first] = asked
+  assert.match(first?.body ?? '', /"alert\.began".*The database does not answer: it is away/)
+  assert.equal(first?.headers['webhook-signature'], undefined)
 })

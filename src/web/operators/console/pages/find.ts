@@ -31,7 +31,9 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   if (text.includes('@')) return findRecipient(visit, text)
   if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
   if (/^ps[a-z]_/.test(text))
-    return notFoundPage('This looks like a key or a secret, and is none that is whole: copy it again.')
+    return notFoundPage(
+      'This looks like a secret, and is no whole delivery key. If it is another secret that leaked, revoke it where it was made: Settings, Tokens, or Connect of its app.',
+    )
   for (const [kind, address] of idPages)
     if (text.startsWith(kind)) return { redirect: `${address}${encodeURIComponent(text)}` }
   return (
@@ -89,12 +91,13 @@ async function findReply({ call }: Visit, reply: string): Promise<PageAnswer | n
     })
     if (!found.ok) return null
     const [email, ...others] = found.value.items
-    if (email !== undefined && others.length === 0) return { redirect: `/emails/${email.id}` }
+    const isOnly = others.length === 0 && found.value.next === null
+    if (email !== undefined && isOnly) return { redirect: `/emails/${email.id}` }
     if (email !== undefined) return { redirect: toAddress({ reply, ...(cursor !== null && { cursor }) }) }
     cursor = found.value.next
     if (cursor === null) return null
   }
-  return null
+  return { redirect: toAddress({ reply, ...(cursor !== null && { cursor }) }) }
 }
 
 type Found = { readonly name: string; readonly note: string; readonly address: string }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type Condition, renderVerdict } from './problems.ts'
 
 const condition = (kind: Condition['kind'], urgent: boolean): Condition => ({
-  ...{ kind, urgent, message: '', apps: [], since: null },
+  ...{ kind, urgent, message: '', apps: [], since: null, subject: null },
 })
 
 function verdictOn(attention: Condition[], isDev = false): readonly (string | undefined)[] {
