@@ -51,6 +51,7 @@ const harmless = [
   ...[
     'list',
     'filters',
+    'localTimes',
     'reply',
     'until',
     'type',

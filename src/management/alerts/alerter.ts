@@ -1,5 +1,5 @@
 /**
- * Posts alerts to the operators' receiver when a condition begins and when it has ended. Every process checks;
+ * Posts alerts to the operators' receiver when a condition begins and when it has ended. All processes check;
  * they share one state in the database, and the process that changes it first posts. While the database does
  * not answer, each process reports that by itself.
  */

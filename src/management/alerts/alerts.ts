@@ -1,8 +1,8 @@
 /**
- * Decides which alerts are due: pure, from the conditions of now and the state before. A condition is reported
- * once it has lasted ten seconds, for each app by itself, once more if it becomes urgent, and ends when it has
- * not been found for a minute, so that one which comes and goes is one alert. Alerts stay pending until the
- * receiver has accepted them.
+ * Decides which alerts are due: pure, from the conditions of now and the state before. A condition is
+ * reported once it has lasted ten seconds, for each app by itself, once more if it becomes urgent, and ends
+ * when it has not been found for a minute, so that one which comes and goes is one alert. Alerts stay
+ * pending until the receiver has accepted them.
  */
 import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import { newId } from '../../domain/id.ts'
