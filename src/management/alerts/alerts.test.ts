@@ -137,6 +137,17 @@ test('a condition that becomes urgent is alerted of again, and two of one kind e
   assert.equal(ended.length, 1)
 })
 
+test('apps that a condition leaves at the same time have one end', () => {
+  const { look } = newWatch()
+  look([limit('acme', 'globex')])
+  look([limit('acme', 'globex')])
+  const ended = Array.from({ length: 9 }, () => look([])).flat()
+  assert.deepEqual(
+    ended.map(([type, , apps]) => [type, apps]),
+    [['alert.ended', 'acme,globex']],
+  )
+})
+
 test('one step posts five alerts at most, and the newest of too many are kept', () => {
   const names = Array.from({ length: 12 }, (_, n) => limit(`app${n}`))
   const { look } = newWatch()

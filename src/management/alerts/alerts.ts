@@ -118,12 +118,19 @@ function splitEnded(open: AlertState['open'], nowMs: number) {
   const over = Object.entries(open).filter(([, one]) => isOver(one))
   if (over.length === 0) return { still: open, ended: [] }
   const still = Object.fromEntries(Object.entries(open).filter(([, one]) => !isOver(one)))
-  const alerted = over.filter(([, { isAlerted }]) => isAlerted)
-  const ended = alerted.map(([text, { from, message, seenAt, urgent }]) => {
-    const { app, kind, subject } = readName(text)
-    const over = `Over after ${describeDuration(Math.max(0, seenAt - from))}: ${message}`
-    const apps = app === null ? [] : [app]
-    return newAlert('alert.ended', { kind, subject, message: over, urgent, apps }, nowMs)
+  const alerted = over.filter(([, { isAlerted }]) => isAlerted).map(([text, one]) => ({ ...readName(text), ...one }))
+  const together = Map.groupBy(alerted, ({ kind, subject }) => JSON.stringify([kind, subject]))
+  const ended = [...together.values()].flatMap((group) => {
+    const [first] = group
+    if (first === undefined) return []
+    const { from, kind, message, seenAt, subject } = first
+    const text = `Over after ${describeDuration(Math.max(0, seenAt - from))}: ${message}`
+    const apps = group.flatMap(({ app }) => app ?? [])
+    return newAlert(
+      'alert.ended',
+      { kind, subject, message: text, urgent: group.some(({ urgent }) => urgent), apps },
+      nowMs,
+    )
   })
   return { still, ended }
 }
