@@ -53,11 +53,11 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
       block: secret ?? 'v1,whsec_…',
     },
     {
-      text: 'If you configure the project in supabase/config.toml, add this there instead.',
+      text: 'Or, instead of the dashboard, add this to supabase/config.toml.',
       block: `[auth.hook.send_email]\nenabled = true\nuri = ${uri}\nsecrets = ${secrets}`,
     },
     {
-      text: 'If you host Supabase yourself, set these variables. While you replace a secret, write the old and the new one with | between them, here or in config.toml.',
+      text: 'Or, if you host Supabase yourself, set these variables. While you replace a secret, write the old and the new one with | between them, here or in config.toml.',
       block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
     },
     {

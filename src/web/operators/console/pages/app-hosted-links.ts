@@ -15,9 +15,8 @@ type Modes = Readonly<Record<(typeof hostedLinkModes)[number], string>>
 const modes: Modes = {
   off: 'Never: every email contains its own link',
   auto: 'For links that open a mobile app',
-  'app-schemes':
-    'For links that open a mobile app, even if hosted links are not set up (requests with them are then refused)',
-  always: 'Always, even if hosted links are not set up (requests are then refused)',
+  'app-schemes': 'For links that open a mobile app; refused rather than sent without',
+  always: 'For every link; refused rather than sent without',
 }
 
 /** Without `POSTERN_LINKS_BASE_URL`. */

@@ -165,7 +165,8 @@ POSTERN_DELIVERY_KEY=${key}`
         ? ' The old key is refused from now on.'
         : html` The old key works until ${time(oldEnds)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
-  const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
+  const examples = html`<p>${linkButton(`/apps/${app.slug}#test-email`, 'Send a test email')}</p>
+<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
 <details>
 <summary>Send emails from an app</summary>
 <p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p>
