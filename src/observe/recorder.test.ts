@@ -141,6 +141,11 @@ test('a process says every ten seconds that it lives, until it stops', async (t)
 test('the last outage of a relay is from when it went away to when it came back', async (t) => {
   const { clock, events, notes, recorder, settle } = newSubject()
   t.after(() => recorder.stop())
+  const delivered: AttemptRecorded = {
+    ...{ kind: 'attempt_recorded', emailId: newId('em', 0), appId: newId('app', 0), type: 'magic_link', attempt: 1 },
+    ...{ traceId: null, sinceAcceptedMs: 1, tookMs: 1 },
+    outcome: { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r1' },
+  }
   for (const [ms, available] of [
     [2000, false],
     [3000, true],
@@ -150,6 +155,8 @@ test('the last outage of a relay is from when it went away to when it came back'
     clock.ms = ms
     events.emit({ kind: 'relay_changed', relay: 'r1', available, reason: available ? '' : `at ${ms}` })
     await settle()
+    // An email that the relay accepts shows that the outage is over.
+    if (available) events.emit(delivered)
   }
   const [first, second] = [
     { from: 2000, until: 3000, reason: 'at 2000' },

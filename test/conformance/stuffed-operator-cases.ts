@@ -279,7 +279,13 @@ export const operatorCases: Cases<ScriptName> = {
     },
   },
   sendWebhookAgain: {
-    full: (it) => assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'full'),
+    'one that waits': (it) => assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'done'),
+    full: (it) => {
+      endOneWebhook(it)
+      it.sql(`insert into webhook_message (message_id, app_id, event, facts, at, due_at, tries)
+        values ('wh_more', '${acme}', 'webhook.test', '{}', ${nowMs}, ${nowMs}, 0)`)
+      assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'full')
+    },
     'one that has ended': (it) => {
       endOneWebhook(it)
       assert.equal(it.run('sendWebhookAgain', acme, webhook.id), 'done')

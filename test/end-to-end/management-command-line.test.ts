@@ -389,7 +389,7 @@ test('a person is invited, changed and disabled; console login lets the user of 
   assert.match((await postern(env, ['person', 'link', 'Ada'])).err, /Ada is disabled: enable the person first/)
   assert.equal((await postern(env, ['person', 'update', 'Ada'])).code, 2)
   const list = await postern(env, ['person', 'list'])
-  assert.match(list.out, /Ada +operator +all +one-time links +disabled .* never/)
+  assert.match(list.out, /Ada +operator +all +one-time +disabled .*never/)
   assert.ok(!list.out.includes('psl_'))
   for (let n = 0; n < 2; n++) assert.match((await postern(env, ['console', 'login'])).out, /\/sign-in#psl_\w{49}\n$/)
   assert.match((await postern(env, ['console', 'login', '--as', 'Ada'])).err, /Ada is disabled/)
