@@ -117,7 +117,7 @@ test('the search repeats nothing that looks like a secret', async () => {
     const answer = await admin.post('/find', { q })
     const page = await answer.text()
     assert.equal(answer.status, 404)
-    assert.match(page, /is none that is whole/)
+    assert.match(page, /is no whole delivery key/)
     assert.ok(!page.includes(q), q)
   }
 })

@@ -69,6 +69,7 @@ async function fieldNames(): Promise<string[]> {
 }
 
 const names = await fieldNames()
+const addressMax = 12_000
 let turn = 0
 
 async function statusOf(line: string, search: string | null, body: string | null): Promise<number> {
@@ -102,22 +103,22 @@ test('no form and no address makes a 500, whatever its fields hold', async () =>
   for (const line of lines.filter((each) => each !== 'POST /apps/:app/delete')) {
     const isForm = line.startsWith('POST')
     for (const [what, value] of Object.entries(values)) {
-      // A long value fills a form by itself.
+      // An address takes no more than the first of the long values.
+      if (!isForm && value.length > addressMax && what !== 'long') continue
+      // A long value fills a form by itself; one that is too long is refused whatever its field is.
       const isLong = names.length * value.length > 60 * 1024
-      const forms = isLong ? names.map((name) => [[name, value]]) : [names.map((name) => [name, value])]
+      const apart = value.length > 64 * 1024 ? names.slice(0, 1) : names
+      const forms = isLong ? apart.map((name) => [[name, value]]) : [names.map((name) => [name, value])]
       for (const fields of forms) {
         const encoded = new URLSearchParams(fields).toString()
         const status = isForm
           ? await statusOf(line, null, encoded)
-          : await statusOf(line, encoded.slice(0, 12_000), null)
+          : await statusOf(line, encoded.slice(0, addressMax), null)
         check(`${line}, ${what}`, status)
       }
     }
-    for (const name of names) {
-      const twice = `${name}=a&${name}=b`
-      const status = await (isForm ? statusOf(line, twice, twice) : statusOf(line, twice, null))
-      check(`${line}, ${name} twice`, status)
-    }
+    const twice = names.map((name) => `${name}=a&${name}=b`).join('&')
+    check(`${line}, each field twice`, await statusOf(line, twice, isForm ? twice : null))
     const none = await statusOf(line, null, isForm ? '' : null)
     check(`${line} without fields`, none)
   }
