@@ -1,5 +1,4 @@
 /** `postern backup`, `restore` and `copy`: the database as a whole. */
-
 import { parseDatabaseUrl } from '../config/database-url.ts'
 import type { Config } from '../config/parse-config.ts'
 import { counted, describeBytes, formatCount } from '../domain/counts.ts'

@@ -2,7 +2,6 @@
  * Turns the environment, which `main.ts` passes, into a checked configuration, or reports every fault at
  * once, each with what to do.
  */
-
 import type { KeyRing } from '../store/crypto/key-ring.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type AlertsConfig, readAlerts } from './alerts.ts'

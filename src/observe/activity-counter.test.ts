@@ -20,12 +20,18 @@ const attempt = (outcome: AttemptRecorded['outcome'], sinceAcceptedMs = 80): Att
   tookMs: 1,
 })
 const delivered = attempt({ kind: 'delivered', relay: 'r:25', reply: parseReply('250 2.0.0 ok') })
-const refused = (serial: number, appId: AppId | null = app): RequestAnswered => ({
+const asked = {
   kind: 'request_answered',
   source: 'api',
   message: null,
-  requestId: `req_${serial}`,
+  requestId: 'req_0',
   traceId: null,
+  appId: app,
+  tookMs: 1,
+} as const
+const refused = (serial: number, appId: AppId | null = app): RequestAnswered => ({
+  ...asked,
+  requestId: `req_${serial}`,
   appId,
   keyId: appId && ('key_1' as KeyId),
   status: 403,
@@ -33,7 +39,6 @@ const refused = (serial: number, appId: AppId | null = app): RequestAnswered => 
   issues: Array.from({ length: 30 }, (_, n) => `field${n} wrong`),
   origin: 'https://a.test',
   recipient: 'name',
-  tookMs: 1,
 })
 
 test('an event counts for the minute of the service, and for the hour and minute of its app', () => {
@@ -67,8 +72,8 @@ test('an event counts for the minute of the service, and for the hour and minute
 test('accepted requests count for the hour of their key, of 200 keys at most', () => {
   const counter = new ActivityCounter(() => 5 * hour)
   const accept = (key: string, code: 'accepted' | 'replayed' = 'accepted') => {
-    const more = { status: 202, code, emailId: 'em_1', keyId: key, language: 'none' }
-    counter.observe({ ...refused(0), ...more } as unknown as RequestAnswered)
+    const end = code === 'accepted' ? ({ code, language: 'none' } as const) : { code }
+    counter.observe({ ...asked, keyId: key as KeyId, status: 202, emailId: 'em_1' as EmailId, ...end })
   }
   accept('key_1')
   accept('key_1')

@@ -25,7 +25,10 @@ const counts: Omit<Activity['items'][number], 'at'> = {
   },
   ...{ refused: {}, failed: {}, bounced: {}, replies: {}, keys: {}, relays: {}, p50Ms: null, p95Ms: null },
 }
-const activity = (items: Activity['items']) => ({ items }) as Activity
+const activity = (items: Activity['items'], total: Activity['total'] = counts): Activity => ({
+  ...{ step: 'minute', from: at('12:00:00'), to: at('13:00:00') },
+  ...{ total, items },
+})
 const node = (relay: Partial<RelayResource>) =>
   ({
     ...{ alive: true, seenAt: at('12:59:20') },
@@ -118,7 +121,7 @@ test('each relay and each key has a chart, the busiest first, six at most', () =
   }
   const keys = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`key_${n}`, n + 1]))
   const item = { ...counts, relays, keys, at: at('12:59:00') }
-  const both = { items: [item], total: item } as unknown as Activity
+  const both = activity([item], { ...counts, relays, keys })
   const titles = (page: Html) => [...page.text.matchAll(/<h2>([^<]*)<\/h2>/g)].map(([, title]) => title)
   const charts = relayCharts(both, hour, now)
   assert.deepEqual(titles(charts), ['Attempts at b.test:25 by minute (UTC)', 'Attempts at a.test:25 by minute (UTC)'])
@@ -126,5 +129,5 @@ test('each relay and each key has a chart, the busiest first, six at most', () =
   const byKey = keyCharts(both, hour, now, new Map([['key_7', 'production']]))
   assert.equal(titles(byKey).length, 6)
   assert.equal(titles(byKey)[0], 'Accepted with production by minute (UTC)')
-  assert.equal(relayCharts({ items: [], total: counts } as unknown as Activity, hour, now).text, '')
+  assert.equal(relayCharts(activity([]), hour, now).text, '')
 })
