@@ -1,4 +1,5 @@
 /** Where alerts are posted. */
+import { isLoopback } from '../domain/client-network.ts'
 import { isWebhookUrl } from '../domain/webhooks/webhook.ts'
 import type { Reader } from './reader.ts'
 
@@ -6,7 +7,6 @@ import type { Reader } from './reader.ts'
 export type AlertsConfig = { readonly url: URL; readonly key: Buffer | null }
 
 const keyBytesMin = 24
-const ownHosts = ['localhost', '127.0.0.1', '[::1]']
 
 /** Null without an address. No fault repeats it. */
 export function readAlerts({ fault, text }: Reader): AlertsConfig | null {
@@ -16,7 +16,7 @@ export function readAlerts({ fault, text }: Reader): AlertsConfig | null {
     return null
   }
   const url = isWebhookUrl(given) ? URL.parse(given) : null
-  if (url === null || (url.protocol === 'http:' && !ownHosts.includes(url.hostname))) {
+  if (url === null || (url.protocol === 'http:' && !isLoopback(url.hostname))) {
     fault('POSTERN_ALERTS_URL must be an https URL; http is for localhost only')
     return null
   }

@@ -84,9 +84,12 @@ export function presentCounts(rows: Rows): ActivityCounts {
 }
 
 function presentRelays(sums: ReadonlyMap<ActivityEvent, number>): ActivityCounts['relays'] {
-  const counts = relayOutcomes.map((outcome) => [outcome, countsBelow(sums, `${outcome}_by`)] as const)
-  const names = new Set(counts.flatMap(([, byRelay]) => Object.keys(byRelay)))
-  const none = { delivered: 0, deferred: 0, failed: 0 }
-  const of = (name: string) => Object.fromEntries(counts.map(([outcome, byRelay]) => [outcome, byRelay[name] ?? 0]))
-  return Object.fromEntries([...names].sort().map((name) => [name, { ...none, ...of(name) }]))
+  const names = new Set(relayOutcomes.flatMap((outcome) => Object.keys(countsBelow(sums, `${outcome}_by`))))
+  const of = (event: ActivityEvent) => sums.get(event) ?? 0
+  const countsOf = (name: string) => ({
+    delivered: of(`delivered_by:${name}`),
+    deferred: of(`deferred_by:${name}`),
+    failed: of(`failed_by:${name}`),
+  })
+  return Object.fromEntries([...names].sort().map((name) => [name, countsOf(name)]))
 }

@@ -11,12 +11,38 @@ import { isIP, type LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
 import { isPrivateAddress } from '../../dns/private-address.ts'
 import { bareHost } from '../../domain/client-network.ts'
+import { signStandardWebhook } from '../../domain/signatures.ts'
 import { isProxied, ownProxies } from '../../services/proxies.ts'
 
 export type Posting = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
+}
+
+type Signed = {
+  readonly id: string
+  readonly text: string
+  /** Each signs it: a receiver may still know the old secret. Without keys, it is not signed. */
+  readonly keys: readonly Buffer[]
+  readonly nowMs: number
+  /** The version of Postern. */
+  readonly version: string
+}
+
+/** A message with the headers of Standard Webhooks (standardwebhooks.com). */
+export function newPosting(url: URL, { id, keys, nowMs, text, version }: Signed): Posting {
+  const body = Buffer.from(text)
+  const timestamp = String(Math.floor(nowMs / 1000))
+  const signatures = keys.map((key) => signStandardWebhook({ id, timestamp, body }, key))
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': `Postern/${version}`,
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    ...(signatures.length > 0 && { 'webhook-signature': signatures.join(' ') }),
+  }
+  return { url, headers, body }
 }
 
 type Options = {

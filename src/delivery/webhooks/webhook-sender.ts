@@ -6,12 +6,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { redact } from '../../domain/redaction/redact.ts'
-import { signStandardWebhook } from '../../domain/signatures.ts'
 import { gone, waitAfterTries, writeWebhook } from '../../domain/webhooks/webhook.ts'
 import type { Emit } from '../../observe/events.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { ClaimedWebhook, DueWebhooks } from '../../store/webhook-store.ts'
-import type { Posting, WebhookAnswer } from './post-webhook.ts'
+import { newPosting, type Posting, type WebhookAnswer } from './post-webhook.ts'
 
 type SenderDeps = {
   readonly store: Pick<Store, 'listDueWebhooks' | 'claimWebhooks' | 'endWebhookTry' | 'now'>
@@ -152,18 +151,8 @@ export class WebhookSender {
     const to = message.sealed === null || message.email === null ? null : openRecipient(message.email, message.sealed)
     const isClosed = secrets[0] === null || (message.sealed !== null && to === null)
     if (isClosed) return null
-    const body = Buffer.from(writeWebhook(message, to))
-    const { id } = message
-    const timestamp = String(Math.floor(store.now() / 1000))
-    const signatures = keys.map((key) => signStandardWebhook({ id, timestamp, body }, key))
-    const headers = {
-      'content-type': 'application/json',
-      'user-agent': `Postern/${version}`,
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
-      'webhook-signature': signatures.join(' '),
-    }
-    const answer = await post({ url: new URL(url), headers, body }, this.#stopped.signal)
+    const signed = { id: message.id, text: writeWebhook(message, to), keys, nowMs: store.now(), version }
+    const answer = await post(newPosting(new URL(url), signed), this.#stopped.signal)
     const source = { kind: 'other', secrets: to === null ? [] : [to] } as const
     return { ...answer, response: answer.response && redact(answer.response, source) }
   }

@@ -3,7 +3,6 @@
  * they share one state in the database, and the process that changes it first posts. While the database does
  * not answer, each process reports that by itself.
  */
-import { isDeepStrictEqual } from 'node:util'
 import type { Emit } from '../../observe/events.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { OperationRunner } from '../operations.ts'
@@ -73,7 +72,7 @@ export class Alerter {
     const kept = await store.findCheck('alerts')
     const before = (kept?.result ?? noAlerts) as AlertState
     const { state, due } = stepAlerts(before, status.value.attention, store.now())
-    if (isDeepStrictEqual(state, before) || !(await store.swapCheck('alerts', kept?.result ?? null, state))) return
+    if (state === before || !(await store.swapCheck('alerts', kept?.result ?? null, state))) return
     await this.#post(due, (id) => this.#forget(id))
   }
 

@@ -139,11 +139,7 @@ const newAlert = (
   type: Alert['type'],
   about: Pick<Alert, 'kind' | 'subject' | 'message' | 'urgent' | 'apps'>,
   nowMs: number,
-): Alert => ({
-  ...{ id: newId('wh', nowMs), type, at: nowMs, claimedUntil: 0 },
-  ...about,
-  apps: [...about.apps],
-})
+): Alert => ({ id: newId('wh', nowMs), type, at: nowMs, claimedUntil: 0, ...about })
 
 /** The body of an alert. `text` is the whole of it in words, which chats show. */
 export function writeAlert(

@@ -1,5 +1,6 @@
 /** The service itself: its version, its database, its last backup. */
 import { Type } from 'typebox'
+import { keepDays } from '../../domain/bounds.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
@@ -22,7 +23,7 @@ export const describeService = operation({
       schema: Type.Integer(),
       bytes: Type.Integer({ description: 'On PostgreSQL, of the schema with its indexes.' }),
     }),
-    lastBackup: orNull(Backup, 'By `postern backup` in the last 30 days. Others are not known.'),
+    lastBackup: orNull(Backup, `By \`postern backup\` in the last ${keepDays} days. Others are not known.`),
   }),
   async run({ store, version }) {
     const [database, backup] = await Promise.all([store.describeDatabase(), store.findCheck('backup')])

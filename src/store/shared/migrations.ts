@@ -20,6 +20,9 @@ export function migrationSteps(folder: URL): Step[] {
   return names.sort().map((name) => ({ version: Number(name.slice(0, 3)), file: new URL(name, folder) }))
 }
 
+/** The version that a store has after these steps; 0 without any. */
+export const newestVersion = (steps: readonly Step[]): number => steps.at(-1)?.version ?? 0
+
 /**
  * Throws `SchemaMismatch` if the database lacks a column of the steps: until a release, a step may change,
  * and a database made before that has its number all the same.
@@ -54,7 +57,7 @@ export type SchemaUse = 'migrate' | 'create' | 'open'
  * the schema is newer than this program, or if it is older and `use` does not allow to change it.
  */
 export function stepsToApply(steps: readonly Step[], present: number, use: SchemaUse, place = 'here'): readonly Step[] {
-  const newest = steps.at(-1)?.version ?? 0
+  const newest = newestVersion(steps)
   if (present > newest) {
     throw new SchemaMismatch(
       `the database has schema ${present}, and this Postern knows schema ${newest}: run a newer Postern, or restore a backup that has schema ${newest} (docs/upgrade.md)`,

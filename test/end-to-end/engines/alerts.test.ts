@@ -12,18 +12,19 @@ import { eventually } from '../../support/wait.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const key = Buffer.alloc(32, 7)
+const version = '0.0.0'
 
 /** Looks very often, as two processes do. */
 function startAlerters(scope: Scope, service: Awaited<ReturnType<typeof startTestService>>) {
   for (let n = 0; n < 2; n++) {
-    const alerter = composeAlerter(service as never, 20)
+    const alerter = composeAlerter({ ...service, version }, 20)
     assert.ok(alerter)
     alerter.start()
     atEnd(scope, () => alerter.stop())
   }
 }
 
-test('of two processes one alerts, signed, when a condition begins and when it ends; a failure is repeated', async (t) => {
+test('one of two processes posts an alert, signed, when a condition begins and ends; a failed post is repeated', async (t) => {
   const calls: Asked[] = []
   const { url } = await startApiServer(t, (asked, response) => {
     const isOurs = asked.body.includes('daily_limit_near')
@@ -47,6 +48,7 @@ test('of two processes one alerts, signed, when a condition begins and when it e
   const [first, again] = calls
   assert.ok(first && again)
   assert.equal(first.headers['webhook-id'], again.headers['webhook-id'])
+  assert.equal(first.headers['user-agent'], `Postern/${version}`)
   const body = new Webhook(secret).verify(first.body, first.headers as Record<string, string>) as {
     type: string
     text: string
@@ -73,7 +75,7 @@ test('while the database does not answer, the process says so itself, once', asy
   const alerts = { url: new URL(url), key: null }
   const service = await startTestService(t, { alerts: null, roles: new Set(['api']) })
   const away = { ...service.store, listApps: () => Promise.reject(new StoreUnavailable('it is away')) }
-  const alerter = composeAlerter({ ...service, store: away, config: { ...service.config, alerts } } as never, 20)
+  const alerter = composeAlerter({ ...service, version, store: away, config: { ...service.config, alerts } }, 20)
   assert.ok(alerter)
   alerter.start()
   atEnd(t, () => alerter.stop())
@@ -84,4 +86,29 @@ test('while the database does not answer, the process says so itself, once', asy
   const [first] = asked
   assert.match(first?.body ?? '', /"alert\.began".*The database does not answer: it is away/)
   assert.equal(first?.headers['webhook-signature'], undefined)
+})
+
+test('checks that find nothing new do not write', async (t) => {
+  const alerts = { url: new URL('http://localhost:1/'), key: null }
+  const service = await startTestService(t, { alerts, roles: new Set(['api']) })
+  const counts = { reads: 0, writes: 0 }
+  const { findCheck, swapCheck } = service.store
+  const store: typeof service.store = {
+    ...service.store,
+    findCheck(check) {
+      counts.reads += 1
+      return findCheck(check)
+    },
+    swapCheck(...change) {
+      counts.writes += 1
+      return swapCheck(...change)
+    },
+  }
+  const alerter = composeAlerter({ ...service, version, store }, 5)
+  assert.ok(alerter)
+  alerter.start()
+  atEnd(t, () => alerter.stop())
+  await eventually(() => counts.reads >= 5)
+  // The first check may have found a condition of this machine.
+  assert.ok(counts.writes <= 1, `${counts.writes} writes`)
 })

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type KeyRing, type OpenedSecrets, openSecrets, type StoredSecret } from '../../crypto/key-ring.ts'
-import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
+import { migrationSteps, newestVersion, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { Connection, Query } from '../engine/connection.ts'
 import { quoteSchema } from '../engine/context.ts'
@@ -13,11 +13,11 @@ import { enqueueFunctions } from '../queue/enqueue.ts'
 import { outcomeFunctions } from '../queue/outcome.ts'
 
 const folder = new URL('../migrations/', import.meta.url)
-
-/** The version of the schema of an open store. */
-export const newestSchema = (): number => migrationSteps(folder).at(-1)?.version ?? 0
 const deadlineMs = 60_000
 const versionMin = 140_000
+
+/** The version of the schema of an open store. */
+export const newestSchema = (): number => newestVersion(migrationSteps(folder))
 
 /** In an order in which each calls only functions before it. */
 const functions = [...outcomeFunctions, ...claimFunctions, ...enqueueFunctions]

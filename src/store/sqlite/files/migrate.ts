@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
+import { migrationSteps, newestVersion, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { Connection } from '../engine/connection.ts'
 import { backUpBeforeMigration } from './backup.ts'
@@ -12,14 +12,14 @@ import { findLeftover, resolveLink, sizeOf } from './database-file.ts'
 
 const ownSteps = new URL('../migrations/', import.meta.url)
 
+/** The version of the schema of an open store. */
+export const newestSchema = (): number => newestVersion(migrationSteps(ownSteps))
+
 /**
  * Throws if the file cannot be made, or if there is none and `use` does not allow to make one. Throws too if
  * files beside it show that the database was moved or deleted, or is another one: SQLite would drop the WAL
  * of a missing database, and write that of another one into this.
  */
-/** The version of the schema of an open store. */
-export const newestSchema = (): number => migrationSteps(ownSteps).at(-1)?.version ?? 0
-
 export function requireFile(given: string, use: SchemaUse): void {
   const path = resolveLink(given)
   const [wal, lock] = [`${path}-wal`, `${path}-worker`]

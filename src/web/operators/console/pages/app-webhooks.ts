@@ -1,5 +1,4 @@
 /** The webhooks of an app: their address and secret, how the receiver does, and the last messages. */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { formatCount } from '../../../../domain/counts.ts'
 import { shortenId } from '../../../../domain/id.ts'

@@ -1,5 +1,4 @@
 /** The values that an entry of the audit changed: a line for each, with its old and new value. */
-
 import { settingsByPath } from '../../../../domain/app/settings.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { shortenId } from '../../../../domain/id.ts'

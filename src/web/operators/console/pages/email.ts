@@ -1,5 +1,4 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
-
 import { formatCount } from '../../../../domain/counts.ts'
 import { causeOf } from '../../../../domain/delivery/failure-cause.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'

@@ -1,5 +1,4 @@
 /** Refused requests: their list, those of an app in short, and one by its id. */
-
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { shortenId } from '../../../../domain/id.ts'

@@ -1,5 +1,4 @@
 /** Recipients that get no mail for a while. No page shows an address. */
-
 import { suppressionReasons } from '../../../../domain/delivery/states.ts'
 import { destinations } from '../../../../domain/delivery/suppression.ts'
 import { shortenId } from '../../../../domain/id.ts'
