@@ -33,6 +33,7 @@ const load = { clients: 64, ms: 10_000, rate: 1000 }
 const settleMs = 1500
 const rounds = 12
 const viewers = 10
+const pagesPerSecond = 200
 /** As the script of the pages does it. */
 const fetchEveryMs = 2000
 
@@ -48,12 +49,14 @@ export async function run(scope: Scope): Promise<void> {
     const service = await startPostern(scope, bed, more)
     const cookies = await newSessions(bed)
     const pages = await measurePages(service, bed, cookies)
-    const beside = await measureBeside(service, bed, { cookies, loader })
+    const beside = await measureBeside(service, bed, { cookies, loader, paths: await pagesOf(bed) })
     tables[`Pages with ${count(records)} records on ${engine}`] = {
       columns: ['page', 'p50 ms', 'max ms'],
       rows: pages.map(({ path, p50Ms, maxMs }) => [path, p50Ms.toFixed(1), maxMs.toFixed(1)]),
     }
-    tables[`Accepting ${load.rate} a second on ${engine}, beside ${viewers} open overviews`] = besideTable(beside)
+    tables[
+      `Accepting ${load.rate} a second on ${engine}, beside ${viewers} open overviews, or ${pagesPerSecond} pages a second`
+    ] = besideTable(beside)
     measured[engine] = { pages, beside }
   }
   report('console', tables, measured)
@@ -171,43 +174,73 @@ async function view(address: string, cookie: string, signal: AbortSignal): Promi
   return fetched
 }
 
+/** Pages opened at a rate, one after the other of `pagesOf`, whether or not the one before is answered. */
+async function openPages(address: string, { cookies, paths }: Readers, signal: AbortSignal): Promise<number> {
+  const { host, port } = new URL(address)
+  let opened = 0
+  const read = async (reader: number) => {
+    const client = await HttpClient.open(Number(port))
+    const everyMs = (1000 * cookies.length) / pagesPerSecond
+    let nextMs = performance.now() + (everyMs * reader) / cookies.length
+    for (let n = reader; !signal.aborted; n++, nextMs += everyMs) {
+      await sleep(Math.max(0, nextMs - performance.now()))
+      const path = paths[n % paths.length]
+      const status = await client.ask(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nCookie: ${cookies[reader]}\r\n\r\n`)
+      if (status !== '200') throw new Error(`${path} answered ${status}`)
+      opened += 1
+    }
+    client.close()
+  }
+  await Promise.all(cookies.map((_, reader) => read(reader)))
+  return opened
+}
+
 /** "alone again" shows how far two measurements of the same differ. */
-const situations = ['alone', 'beside', 'alone again'] as const
+const situations = ['alone', 'beside', 'beside pages', 'alone again'] as const
 type Situation = (typeof situations)[number]
-type Beside = { readonly results: Readonly<Record<Situation, LoopResult[]>>; readonly fetched: number }
-type Visitors = { readonly cookies: readonly string[]; readonly loader: ReturnType<typeof startLoader> }
+type Beside = {
+  readonly results: Readonly<Record<Situation, LoopResult[]>>
+  readonly fetched: number
+  readonly opened: number
+}
+type Readers = { readonly cookies: readonly string[]; readonly paths: readonly string[] }
+type Visitors = Readers & { readonly loader: ReturnType<typeof startLoader> }
 
 /** In turns, each round in another order, so that the machine's changes and the growing queue meet all. */
-async function measureBeside(service: BenchedService, bed: Bed, { cookies, loader }: Visitors): Promise<Beside> {
-  const results: Beside['results'] = { alone: [], beside: [], 'alone again': [] }
-  let [serial, fetched] = [600_000_000, 0]
+async function measureBeside(service: BenchedService, bed: Bed, { cookies, loader, paths }: Visitors): Promise<Beside> {
+  const results: Beside['results'] = { alone: [], beside: [], 'beside pages': [], 'alone again': [] }
+  let [serial, fetched, opened] = [600_000_000, 0, 0]
   const offer = (ms: number) => {
     const order = { ports: [service.port], keys: bed.keys, ...load, ms, serial }
     serial += (load.rate * ms) / 1000 // new recipients each time: they repeat after a million
     return loader(order)
   }
-  const measure = async (viewing: number) => {
+  const measure = async (situation: Situation) => {
     const stop = new AbortController()
-    const open = cookies.slice(0, viewing).map((cookie) => view(service.console, cookie, stop.signal))
+    const viewing = situation === 'beside' ? cookies.slice(0, viewers) : []
+    const open = viewing.map((cookie) => view(service.console, cookie, stop.signal))
+    const opening = situation === 'beside pages' ? openPages(service.console, { cookies, paths }, stop.signal) : 0
     const measuring = offer(settleMs)
       .then(() => offer(load.ms))
       .finally(() => stop.abort())
-    const [result, pages] = await Promise.all([measuring, Promise.all(open)])
+    const [result, pages, read] = await Promise.all([measuring, Promise.all(open), opening])
+    opened += read
     fetched += pages.reduce((sum, each) => sum + each, 0)
     return result
   }
-  await measure(0)
+  await measure('alone')
   for (let round = 0; round < rounds; round++)
     for (let turn = 0; turn < situations.length; turn++) {
       const situation = situations[(round + turn) % situations.length] ?? 'alone'
-      results[situation].push(await measure(situation === 'beside' ? viewers : 0))
+      results[situation].push(await measure(situation))
     }
-  return { results, fetched }
+  return { results, fetched, opened }
 }
 
-const besideTable = ({ results, fetched }: Beside): Table =>
+const besideTable = ({ results, fetched, opened }: Beside): Table =>
   comparedTable([
     ['alone', results.alone],
     [`beside (${count(fetched / rounds)} pages a round)`, results.beside],
+    [`beside ${pagesPerSecond} pages a second (${count(opened / rounds)} a round)`, results['beside pages']],
     ['alone again', results['alone again']],
   ])

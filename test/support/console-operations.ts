@@ -7,6 +7,7 @@ import { newLocalRunner } from '../../src/management/perform.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { Live } from '../../src/web/operators/console/live.ts'
 import { addRoutes } from '../../src/web/operators/console/pages/routes.ts'
+import { newTurns } from '../../src/web/operators/console/turns.ts'
 import { newFormNonces } from '../../src/web/operators/form-nonces.ts'
 import { OperatorRates } from '../../src/web/operators/rates.ts'
 import { devSession } from '../../src/web/operators/session.ts'
@@ -40,6 +41,7 @@ export function newRecorder({ config, events, store }: TestService) {
     live: new Live(newFingerprints(management), events),
     shell: { version: 'test', apiUrl: '', consoleUrl, queueMax, linksUrl: null, hasInbox: false },
     rates: new OperatorRates(),
+    takeTurn: newTurns(1),
   })
   return async (
     method: 'GET' | 'POST',

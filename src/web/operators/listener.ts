@@ -21,6 +21,7 @@ import { Live } from './console/live.ts'
 import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
 import { addAssets } from './console/respond.ts'
+import { newTurns } from './console/turns.ts'
 import { type PageDeps, PageFailed, renderAgain, sendErrorPage, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
 import { type ConsoleAddress, guardPages } from './guard.ts'
@@ -40,6 +41,9 @@ export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> &
     /** Nobody signs in. */
     readonly isDev: boolean
   }
+
+/** Pages that are drawn at a time. */
+const drawnMax = 2
 
 /** How long the sign-in page may take to learn of the first passkey. */
 const passkeysMs = 1000
@@ -72,6 +76,7 @@ function newPageDeps({ address, events, inbox, isDev, management }: ConsoleDeps)
     live: new Live(newFingerprints(management), events),
     shell: { version, apiUrl, consoleUrl, queueMax, linksUrl: links.baseUrl, hasInbox: inbox !== null },
     rates: new OperatorRates(),
+    takeTurn: newTurns(drawnMax),
   }
 }
 

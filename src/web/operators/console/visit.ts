@@ -18,6 +18,7 @@ import type { Live } from './live.ts'
 import { findNotice, type Notice } from './notices.ts'
 import { hiddenFields } from './parts.ts'
 import { sendFile, sendFrame, sendPage } from './respond.ts'
+import type { TakeTurn } from './turns.ts'
 
 /** An error for which a page has no place: it is answered with a page of its own. */
 export class PageFailed extends Error {
@@ -78,6 +79,7 @@ export type PageDeps = {
   readonly shell: Shell
   readonly live: Live
   readonly rates: OperatorRates
+  readonly takeTurn: TakeTurn
 }
 
 /** Reads a form that a browser sent; fields of files and other types are no form of the console. */
@@ -157,7 +159,8 @@ export function addPage(
       const error = session && (await deps.rates.charge(session.person.id, { isSearch }))
       if (error !== null) throw new PageFailed(error)
       const visit = newVisit(deps, signedIn, request)
-      const answer = await handler(visit)
+      // A change may take its time, and is seldom.
+      const answer = await (method === 'GET' ? deps.takeTurn(() => handler(visit)) : handler(visit))
       if ('file' in answer) return sendFile(reply, answer)
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { newTurns } from './turns.ts'
+
+/** Turns that the test ends, and what has begun. */
+function startTurns(max: number, count: number) {
+  const rests: number[] = []
+  const rested = Promise.withResolvers<void>()
+  const takeTurn = newTurns(max, (ms) => {
+    rests.push(ms)
+    return rested.promise
+  })
+  const begun: number[] = []
+  const turns = Array.from({ length: count }, (_, n) => {
+    const end = Promise.withResolvers<number>()
+    const done = takeTurn(() => {
+      begun.push(n)
+      return end.promise
+    })
+    return { end, done }
+  })
+  return { begun, rested, rests, takeTurn, turns }
+}
+
+test('two pages are drawn at a time, and the others in their order, each after a rest', async () => {
+  const { begun, rested, rests, turns } = startTurns(2, 4)
+  await setImmediate()
+  assert.deepEqual(begun, [0, 1])
+  turns[1]?.end.resolve(1)
+  assert.equal(await turns[1]?.done, 1, 'its reader does not wait for the rest')
+  await setImmediate()
+  assert.deepEqual([begun, rests.length], [[0, 1], 1])
+  rested.resolve()
+  await setImmediate()
+  assert.deepEqual(begun, [0, 1, 2])
+})
+
+test('nobody rests while nobody waits, and a page that fails ends its turn', async () => {
+  const { begun, rests, takeTurn, turns } = startTurns(1, 1)
+  turns[0]?.end.reject(new Error('failed'))
+  await assert.rejects(turns[0]?.done ?? Promise.resolve(), /failed/)
+  await setImmediate()
+  assert.equal(await takeTurn(() => 'next'), 'next')
+  assert.deepEqual([begun, rests], [[0], []])
+})
