@@ -66,16 +66,24 @@ const connect = command({
       ['secret', isGiven ? 'the one that you gave' : `${made.secret}  (shown only now)`],
       ['old secret', made.oldExpiresAt === null ? null : `works until ${formatTime(made.oldExpiresAt)}`],
     ])
-    return [parts, ...made.steps.map(describeStep), `Then: postern auth-hook check ${app} ${system}`].join('\n\n')
+    return [parts, ...describeSteps(made.steps), `Then: postern auth-hook check ${app} ${system}`].join('\n\n')
   },
 })
 
-const describeStep = ({ text, block }: Step, n: number): string =>
-  `${n + 1}. ${text}${block === undefined ? '' : `\n\n${block}`}`
+function describeSteps(steps: readonly Step[]): string[] {
+  const at = (wanted: Step['place']) => steps.filter(({ place }) => place === wanted)
+  const describe = ({ text, block }: Step, begin: string) =>
+    `${begin}${text}${block === undefined ? '' : `\n\n${block}`}`
+  return [
+    ...at(undefined).map((step, n) => describe(step, `${n + 1}. `)),
+    ...at('instead').map((step) => describe(step, 'Instead of these steps: ')),
+    ...at('postern').map((step) => describe(step, 'In Postern: ')),
+  ]
+}
 
 const check = command({
   use: 'check <app> <system> [file]',
-  about: 'say what becomes of its messages: of a payload (JSON), or of a sample of each kind',
+  about: 'say what would happen to its messages: to a payload (JSON), or to a sample of each kind',
   examples: ['postern auth-hook check acme supabase', 'postern auth-hook check acme kratos payload.json'],
   async run({ call, deps }, [app, name, file]: readonly [string, string, string | undefined]) {
     const payload = file === undefined ? undefined : parsePayload(await readPayload(deps, file))

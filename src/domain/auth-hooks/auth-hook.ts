@@ -65,8 +65,11 @@ export type AuthHookResult =
 
 export type AuthHookAnswer = { readonly status: number; readonly body: object }
 
+/** Where a step is taken, if not at the auth server; `instead` is another way for the steps before it. */
+export const stepPlaces = ['postern', 'instead'] as const
+
 /** A step of the instructions: a sentence, and a block to copy. */
-export type Step = { readonly text: string; readonly block?: string }
+export type Step = { readonly text: string; readonly block?: string; readonly place?: (typeof stepPlaces)[number] }
 
 export type SystemSettings = NonNullable<AuthHookSettings[AuthHookName]>
 

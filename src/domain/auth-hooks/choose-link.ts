@@ -22,7 +22,7 @@ export function chooseLink({ system, message, settings }: HookedMessage): Parsed
   const original = message.original ?? system.original?.(message, settings) ?? null
   if (original !== null) return parsed({ url: original, isOriginal: true })
   if (pages.default !== undefined && token !== undefined) return toPage(pages.default)
-  const text = `Set the page of the app that this message opens (pages.${message.kind}, or pages.default for all).`
+  const text = 'This message needs a page of the app to open, and none is set.'
   return refuser(`authHooks.${system.name}.pages`)('page_missing', text)
 }
 

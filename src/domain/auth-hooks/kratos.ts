@@ -90,10 +90,12 @@ const setUp: AuthHook['setUp'] = ({ url, secret }) => [
     block: template,
   },
   {
-    text: 'In Postern, turn hosted links on for this app, and allow the address of the links in emails of Kratos.',
+    place: 'postern',
+    text: 'Turn hosted links on for this app, and allow the address of the links in emails of Kratos.',
     block: 'https://auth.example.com/self-service/*',
   },
   {
+    place: 'postern',
     text: 'Allow codes for this app, and set the page where people type them. With the method "code", the emails for sign-in, registration and recovery have no link.',
   },
 ]

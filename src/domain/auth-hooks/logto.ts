@@ -72,16 +72,19 @@ export const logto: AuthHook = {
       block: JSON.stringify({ endpoint: url, authorization: `Bearer ${secret ?? 'psh_…'}` }, null, 2),
     },
     {
-      text: 'In Postern, allow codes for this app, and set the page where people type them: emails of Logto have a code and no link.',
+      text: 'Once the settings in Postern are saved, send a test email from the connector: it has the code 000000.',
     },
     {
-      text: 'If codes do not live for 10 minutes in Logto, set their life in Postern too.',
+      place: 'postern',
+      text: 'Allow codes for this app, and set the page where people type them: emails of Logto have a code and no link.',
     },
     {
+      place: 'postern',
+      text: 'If codes do not live for 10 minutes in Logto, set their life here too.',
+    },
+    {
+      place: 'postern',
       text: 'To invite people to organisations, turn hosted links on for this app, and allow the page that the links of your invitations open.',
-    },
-    {
-      text: 'Send a test email from the connector: it has the code 000000.',
     },
   ],
 }

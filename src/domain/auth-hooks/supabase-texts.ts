@@ -53,19 +53,27 @@ export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
       block: secret ?? 'v1,whsec_…',
     },
     {
-      text: 'Or, instead of the dashboard, add this to supabase/config.toml.',
+      place: 'instead',
+      text: 'With supabase/config.toml. While you replace a secret, write the old and the new one with | between them.',
       block: `[auth.hook.send_email]\nenabled = true\nuri = ${uri}\nsecrets = ${secrets}`,
     },
     {
-      text: 'Or, if you host Supabase yourself, set these variables. While you replace a secret, write the old and the new one with | between them, here or in config.toml.',
+      place: 'instead',
+      text: 'If you host Supabase yourself: with these variables. The secrets are written as in config.toml.',
       block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
     },
     {
-      text: 'In Postern, allow the address below, set it as the verify URL (verifyUrl), and turn hosted links on for this app. Or set a page of the app (pages.default) that calls verifyOtp with the parameter token as token_hash.',
+      place: 'postern',
+      text: 'Set what the links open: the verify URL of the project, with hosted links on for this app.',
       block: 'https://REF.supabase.co/auth/v1/verify',
     },
     {
-      text: 'Supabase does not send how long a link lives. If "Email OTP expiration" of the project is not 3600 seconds, set it in Postern too. To show codes, allow them for this app.',
+      place: 'postern',
+      text: 'Or set a page of the app that calls verifyOtp with the parameter token as token_hash.',
+    },
+    {
+      place: 'postern',
+      text: 'Supabase does not send how long a link lives. If "Email OTP expiration" of the project is not 3600 seconds, set it here too. To show codes, allow them for this app.',
     },
   ]
 }

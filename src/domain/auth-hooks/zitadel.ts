@@ -125,11 +125,13 @@ export const zitadel: AuthHook = {
       block: call('ID/_activate', {}),
     },
     {
-      text: 'In Postern, turn hosted links on for this app, and allow the address of the links in emails of Zitadel. It must be https.',
+      place: 'postern',
+      text: 'Turn hosted links on for this app, and allow the address of the links in emails of Zitadel. It must be https.',
       block: 'https://ZITADEL_DOMAIN/ui/*',
     },
     {
-      text: 'Zitadel sends how long a code lives with one-time passwords only. If you changed it, set it in Postern too. To show codes beside links, allow them for this app.',
+      place: 'postern',
+      text: 'Zitadel sends how long a code lives with one-time passwords only. If you changed it, set it here too. To show codes beside links, allow them for this app.',
     },
   ],
 }

@@ -4,7 +4,7 @@ import { parseAllowedUrl } from '../../domain/app/allowed-entry.ts'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { hashDeliveryKey, newAuthHookSecret } from '../../domain/app/delivery-key.ts'
-import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'
+import { type AuthHook, stepPlaces } from '../../domain/auth-hooks/auth-hook.ts'
 import { unknownAuthHooksUrl } from '../../domain/auth-hooks/auth-hook-settings.ts'
 import { authHookNames, findSystem, systems } from '../../domain/auth-hooks/auth-hooks.ts'
 import { hasEnded } from '../../domain/bearer.ts'
@@ -27,6 +27,12 @@ const systemName = () => Type.Enum([...authHookNames])
 const StepResource = closed({
   text: Type.String(),
   block: Type.Optional(Type.String({ description: 'To be copied as it is.' })),
+  place: Type.Optional(
+    Type.Enum([...stepPlaces], {
+      description:
+        '`postern`: a setting here. `instead`: another way for the steps before. Absent: at the auth server.',
+    }),
+  ),
 })
 
 const authHookUrl = (authHooksUrl: string | null, { name }: AuthHook, { slug }: App): string =>
@@ -164,7 +170,7 @@ export const checkAuthHook = operation({
   path: '/v1/apps/{app}/auth-hooks/{system}/check',
   role: 'reader',
   summary:
-    'Says what becomes of the messages of an auth server: of a payload, or else of a sample of each kind, whose hosts count as allowed. Sends, counts and stores nothing, and repeats no address, link or code.',
+    'Says what would happen to the messages of an auth server: to a payload, or else to a sample of each kind, whose hosts count as allowed. Sends, counts and stores nothing, and repeats no address, link or code.',
   body: closed({ payload: Type.Optional(Type.Unknown({ description: 'A body as the system posts it.' })) }),
   audited: false,
   answer: closed({ items: Type.Array(CheckedMessage) }),

@@ -99,6 +99,8 @@ async function authHookPage(visit: Visit, app: AppResource, { error, made }: Aut
     visit.get('auth_hook.check', { params, body: {} }),
   ])
   const hook = items.find((item) => item.system === system.name)
+  const secrets = hook?.secrets ?? []
+  const steps = made?.steps ?? hook?.steps ?? []
   const ofSettings = visit.form.has('version')
   const settings = renderSettings(app, system, { visit, error: ofSettings ? (error ?? null) : null })
   const secret = secretForm.show({}, ofSettings ? null : (error ?? null))
@@ -107,11 +109,12 @@ async function authHookPage(visit: Visit, app: AppResource, { error, made }: Aut
 ${secret.problem}${settings.problem}${made === undefined ? none : renderMade(system, made)}
 ${section(
   '1. Secret',
-  html`${renderSecrets(hook?.secrets ?? [], visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
+  html`${renderSecrets(secrets, visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
 )}
-${hook === undefined || !isOnlyHere(hook.url) ? none : html`<div class="note"><p><b>${system.title} can post to this address only from this machine.</b> Set POSTERN_AUTH_HOOKS_URL to the https address of your reverse proxy, and restart; the steps then show it.</p></div>`}${section(`2. At ${system.title}`, renderSteps(made?.steps ?? hook?.steps ?? []))}
-${section('3. Here', settings.form)}
-${section('4. Check', renderCheck(checked))}`
+${hook === undefined || !isOnlyHere(hook.url) ? none : html`<div class="note"><p><b>${system.title} can post to this address only from this machine.</b> Set POSTERN_AUTH_HOOKS_URL to the https address of your reverse proxy, and restart; the steps then show it.</p></div>`}
+${section(`2. At ${system.title}`, renderSteps(steps, undefined))}
+${section('3. In Postern', html`${renderSteps(steps, 'postern')}${settings.form}`)}
+${section('4. Check', renderCheck(checked, secrets.length > 0))}`
   return {
     title: `${system.title} of ${app.name}`,
     body,
@@ -157,12 +160,18 @@ ${given}<button class="${kind}">${label}</button></form>`
     : make
 }
 
-const renderSteps = (steps: readonly Step[]): Html =>
-  html`<ol class="steps">${steps.map(
-    ({ text, block }) =>
-      html`<li><p>${text}</p>${block === undefined ? none : html`<pre>${block}</pre>${block.includes('…') ? none : copyButton(block, 'Copy')}`}</li>
-`,
-  )}</ol>`
+/** The steps at the auth server in their order, each other way folded; or what is set in Postern. */
+function renderSteps(steps: readonly Step[], place: Step['place']): Html {
+  const renderBlock = (block = '') =>
+    block === '' ? none : html`<pre>${block}</pre>${block.includes('…') ? none : copyButton(block, 'Copy')}`
+  const items = steps
+    .filter((step) => step.place === place)
+    .map(({ text, block }) => html`<li><p>${text}</p>${renderBlock(block)}</li>`)
+  const others = steps
+    .filter((step) => place === undefined && step.place === 'instead')
+    .map(({ text, block }) => html`<details><summary>Or: ${text}</summary>${renderBlock(block)}</details>`)
+  return html`${place === undefined ? html`<ol class="steps">${items}</ol>` : html`<ul class="steps">${items}</ul>`}${others}`
+}
 
 function toTexts({ lifeSeconds = {}, organisationName = '', pages = {}, verifyUrl = '' }: SystemSettings) {
   const { default: life } = lifeSeconds
@@ -208,16 +217,43 @@ function nameFields(error: OperationError, name: AuthHookName): OperationError {
   return { ...error, ...(issues && { issues }) }
 }
 
-function renderCheck(items: Answer<'auth_hook.check'>['items']): Html {
-  const rows = items.map(({ code, hosted, issues, message, purpose, refusal, result, type }) => [
-    html`<code>${message ?? ''}</code>`,
-    result === 'sent' ? mark('quiet', 'sent') : result === 'refused' ? mark('bad', 'refused') : mark('off', 'notice'),
-    refusal === null
-      ? html`${type === null ? 'answered, and not sent' : nameEmailType(type)}${purpose === null ? none : html`, ${purpose.replace('_', ' ')}`}${type === null ? none : hosted ? ', by a hosted link' : ', to a page of the app'}${code ? ', with a code' : ''}`
-      : html`${issues.length === 0 ? refusal.message : issues.map((issue) => html`${issue.message} `)}`,
-  ])
+type Checked = Answer<'auth_hook.check'>['items'][number]
+
+function renderCheck(items: readonly Checked[], isConnected: boolean): Html {
+  const marks = {
+    sent: mark('quiet', 'sent'),
+    refused: isConnected ? mark('bad', 'refused') : mark('wait', 'not yet'),
+    not_sent: mark('off', 'notice'),
+  }
+  // A change of address makes two emails, to both addresses.
+  const alike = Map.groupBy(items, (item) => JSON.stringify({ ...item, expiresAt: null }))
+  const rows = [...alike.values()].flatMap(([item, ...others]) =>
+    item === undefined
+      ? []
+      : [
+          [
+            html`<code>${item.message ?? ''}</code>${others.length > 0 ? ` (${others.length + 1} emails)` : ''}`,
+            marks[item.result],
+            describeChecked(item),
+          ],
+        ],
+  )
   return html`<p class="soft">What would happen to each message with the current settings. The hosts in these samples count as allowed; real links must be on the allow-list.</p>
 ${table('Messages', ['Message', 'Result', 'Email'], rows)}`
+}
+
+function describeChecked({ code, hosted, issues, purpose, refusal, type }: Checked): Html {
+  if (issues.length > 0)
+    return html`${issues.map(({ code: fault, message }) => html`${message} ${fault === 'page_missing' ? html`<a href="#hook-page">Set it</a> ` : none}`)}`
+  if (refusal !== null) return html`${refusal.message}`
+  if (type === null) return html`answered, and not sent`
+  const parts = [
+    nameEmailType(type),
+    ...(purpose === null ? [] : [purpose.replace('_', ' ')]),
+    hosted ? 'by a hosted link' : 'to a page of the app',
+    ...(code ? ['with a code'] : []),
+  ]
+  return html`${parts.join(', ')}`
 }
 
 export async function connectAuthHook(visit: Visit): Promise<PageAnswer> {
