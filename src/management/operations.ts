@@ -12,7 +12,7 @@ import { cancelEmail, findEmails, listEmails, retryAll, retryEmail, showEmail } 
 import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
-import { changeAccount, endSession, listSessions, removeOwnPasskey, whoami } from './people/account.ts'
+import { changeAccount, endOwnSession, endSession, listSessions, removeOwnPasskey, whoami } from './people/account.ts'
 import {
   changePerson,
   endLink,
@@ -107,6 +107,7 @@ const operations = {
   'person.remove_passkey': removePasskey,
   'account.change': changeAccount,
   'account.remove_passkey': removeOwnPasskey,
+  'account.end_session': endOwnSession,
   'session.list': listSessions,
   'session.end': endSession,
   whoami,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../src/domain/id.ts'
 import { freshMs, newSignInCode } from '../../src/domain/operator/sign-in.ts'
-import { cookieOf, formOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { beginSession, cookieOf, formOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
 import { newSender, refusalsOf, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -217,6 +217,23 @@ test('a person sees and removes own passkeys alone', async () => {
     ['own-a', 'own-b', 'other'].map((id) => left.includes(id)),
     [false, true, true],
   )
+})
+
+test('a person sees and ends own sessions alone', async () => {
+  const [one, two] = [await signIn(service), await signIn(service)]
+  const [own, other] = [one, two].map(({ person }) => person)
+  await beginSession(store, own as PersonId)
+  const visitor = newVisitor(service, one)
+  const of = async (person: unknown) => (await store.listSessions()).filter((session) => session.person.id === person)
+  const text = await (await visitor.get('/account')).text()
+  const ids = (await of(own)).map(({ id }) => id)
+  assert.equal(ids.length, 2)
+  const [elsewhere] = ids.filter((id) => text.includes(`/account/sessions/${id}/end`))
+  const [foreign] = await of(other)
+  for (const id of [elsewhere, foreign?.id, 'ses_none'])
+    assert.equal((await visitor.post(`/account/sessions/${id}/end`)).status, 303, id)
+  assert.deepEqual([(await of(own)).length, (await of(other)).length], [1, 1])
+  assert.equal((await visitor.get('/account')).status, 200, 'its own session goes on')
 })
 
 test('the delivery page says why a relay does not answer, and of one that answers nothing more', async (t) => {

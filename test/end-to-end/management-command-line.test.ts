@@ -250,7 +250,7 @@ test('every operation is a command, on the database and by the API', {
 })
 
 /** For people who are signed in to the console: neither a token nor a user of the server has an account. */
-const forPeople = ['account.change', 'account.remove_passkey'] as const
+const forPeople = ['account.change', 'account.remove_passkey', 'account.end_session'] as const
 
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([

@@ -22,7 +22,7 @@ const folder = temporaryFolder({ after })
 let serial = 0
 
 /** Neither a token nor a user of the server has an account. */
-const forPeople = ['account.change', 'account.remove_passkey'] as const
+const forPeople = ['account.change', 'account.remove_passkey', 'account.end_session'] as const
 type Command = Exclude<OperationName, (typeof forPeople)[number]>
 
 const from = ['--from', 'Acme <auth@acme.test>']

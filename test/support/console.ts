@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { BrowserContext } from 'playwright-core'
-import type { AppId } from '../../src/domain/id.ts'
+import type { AppId, PersonId } from '../../src/domain/id.ts'
 import type { Role } from '../../src/domain/operator/management-token.ts'
 import {
   hashSessionSecret,
@@ -43,12 +43,17 @@ export async function signIn(
   const name = `${role} ${serial++}`
   const person = await store.createPerson({ name, role, apps }, operator)
   if (person === 'name_taken') throw new Error('the name is taken')
+  return { secret: await beginSession(store, person.id), person: person.id, name }
+}
+
+/** A session of a person, who may have others. */
+export async function beginSession(store: TestService['store'], person: PersonId): Promise<string> {
   const hash = hashSignInCode(newSignInCode())
-  await store.createSignInCode({ hash, person: person.id, expiresAt: store.now() + 60_000 }, operator)
+  await store.createSignInCode({ hash, person, expiresAt: store.now() + 60_000 }, operator)
   const secret = newSessionSecret()
   const session = { hash: hashSessionSecret(secret), agent: 'test', requestId: 'req_test' }
   if ((await store.signInByCode(hash, session)) === null) throw new Error('no session began')
-  return { secret, person: person.id, name }
+  return secret
 }
 
 /** A code that signs a new person in once. */

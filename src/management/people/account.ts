@@ -4,6 +4,8 @@ import type { PersonId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import { roles } from '../../domain/operator/management-token.ts'
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
+import type { SessionRecord } from '../../store/people-store.ts'
+import type { Store } from '../../store/store.ts'
 import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { always, forAdmins, operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
@@ -13,6 +15,12 @@ import { PasskeyResource, presentPasskey, presentSession, SessionResource } from
 
 /** Null for tokens and the command line. */
 const findPersonId = ({ kind, id }: Actor): PersonId | null => (kind === 'person' ? (id as PersonId) : null)
+
+const listAlive = async (store: Store): Promise<SessionRecord[]> =>
+  (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
+
+const listSessionsOf = async (store: Store, person: PersonId): Promise<SessionRecord[]> =>
+  (await listAlive(store)).filter((session) => session.person.id === person)
 
 export const whoami = operation({
   method: 'GET',
@@ -29,6 +37,7 @@ export const whoami = operation({
     ),
     expiresAt: orNull(Type.String({ format: 'date-time' })),
     passkeys: orNull(Type.Array(PasskeyResource, { description: 'Null unless a person makes the request.' })),
+    sessions: orNull(Type.Array(SessionResource, { description: 'Null unless a person makes the request.' })),
     version: Type.String({ description: 'The version of Postern.' }),
   }),
   async run({ access, store, version }) {
@@ -40,6 +49,7 @@ export const whoami = operation({
       apps: apps === null ? null : [...apps],
       expiresAt: isoOrNull(expiresAt),
       passkeys: person === null ? null : (await store.listPasskeys(person)).map(presentPasskey),
+      sessions: person === null ? null : (await listSessionsOf(store, person)).map(presentSession),
       version,
     })
   },
@@ -78,6 +88,23 @@ export const removeOwnPasskey = operation({
   },
 })
 
+export const endOwnSession = operation({
+  method: 'DELETE',
+  path: '/v1/account/sessions/{session}',
+  role: 'reader',
+  summary: 'Ends one of your own sessions; takes effect for its next request.',
+  takesAway: always,
+  answer: SessionResource,
+  errors: ['not_found'],
+  async run({ store, access: { actor } }, { params: { session: id } }) {
+    const person = findPersonId(actor)
+    const session = person === null ? undefined : (await listSessionsOf(store, person)).find((own) => own.id === id)
+    if (session === undefined || !(await store.endSession(session.id, actor)))
+      return fail('not_found', 'You have no such session; it may have ended already.')
+    return done(presentSession(session))
+  },
+})
+
 export const listSessions = operation({
   ...forAdmins,
   method: 'GET',
@@ -88,7 +115,7 @@ export const listSessions = operation({
   errors: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context
-    const alive = (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
+    const alive = await listAlive(store)
     return cutList(context, alive.map(presentSession), query, { list: 'sessions' })
   },
 })

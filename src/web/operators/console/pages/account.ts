@@ -1,4 +1,4 @@
-/** The account of the person who is signed in: what it may do, and its passkeys. */
+/** The account of the person who is signed in: what it may do, its sessions and its passkeys. */
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameBrowser } from '../browser-name.ts'
 import { newForm } from '../form.ts'
@@ -13,13 +13,21 @@ const passkeyForm = newForm('passkey', {
 export async function showAccount(visit: Visit): Promise<PageAnswer> {
   const { query, session } = visit
   const slugs = await readSlugs(visit)
-  const { apps, expiresAt, name, passkeys, role } = await visit.get('whoami', {})
+  const { apps, expiresAt, name, passkeys, role, sessions } = await visit.get('whoami', {})
   const rows = (passkeys ?? []).map(({ id, name, createdAt, lastUsedAt }) => [
     html`<b>${name}</b>`,
     age(createdAt, visit.now),
     age(lastUsedAt, visit.now),
     linkButton(`/account?remove=${encodeURIComponent(id)}#confirm`, 'Remove…'),
   ])
+  const browsers = (sessions ?? [])
+    .toReversed()
+    .map(({ agent, createdAt, id, seenAt }) => [
+      html`<b title="${agent}">${nameBrowser(agent)}</b>`,
+      time(createdAt),
+      age(seenAt, visit.now),
+      id === session?.id ? 'this one' : button(`/account/sessions/${id}/end`, 'End'),
+    ])
   const about = facts([
     ['Name', name],
     ['Role', role],
@@ -48,7 +56,7 @@ ${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
   const removed = (passkeys ?? []).find(({ id }) => id === query.get('remove'))
   const body = html`<h1>Your account</h1>
 ${removed === undefined ? none : renderRemoval(removed, (passkeys ?? []).length === 1)}
-${section('You', about)}${times}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
+${section('You', about)}${session === null ? none : section('Where you are signed in', table('Where you are signed in', ['Browser', 'Since', 'Last used', ''], browsers))}${times}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
   return { title: 'Your account', body }
 }
 
@@ -64,6 +72,12 @@ export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
   const removed = await visit.call('account.remove_passkey', { params: { passkey } })
   if (!removed.ok && removed.error.code !== 'not_found') throw new PageFailed(removed.error)
   return { redirect: '/account', notice: 'passkey_removed' }
+}
+
+export async function endOwnSession(visit: Visit): Promise<PageAnswer> {
+  const ended = await visit.call('account.end_session', { params: { session: visit.params.session ?? '' } })
+  if (!ended.ok && ended.error.code !== 'not_found') throw new PageFailed(ended.error)
+  return { redirect: '/account', notice: 'session_ended' }
 }
 
 export async function setTimes(visit: Visit): Promise<PageAnswer> {

@@ -1,7 +1,7 @@
 /** Every page of the console, with its address. */
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
-import { removeOwnPasskey, setTimes, showAccount } from './account.ts'
+import { endOwnSession, removeOwnPasskey, setTimes, showAccount } from './account.ts'
 import { connectAuthHook, listAuthHooks, saveAuthHook, showAuthHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, proveDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
@@ -112,6 +112,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /settings/sessions/:session/end', endSession],
   ['GET /account', showAccount],
   ['POST /account/times', setTimes],
+  ['POST /account/sessions/:session/end', endOwnSession],
   ['POST /account/passkeys/remove', removeOwnPasskey],
 ]
 
