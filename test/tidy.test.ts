@@ -403,7 +403,7 @@ test('tables in documents are not padded', () => {
   }
 })
 
-test('links between the documents lead somewhere', () => {
+test('links between the documents have a target', () => {
   for (const file of tracked.filter((name) => name.endsWith('.md'))) {
     for (const [, target = ''] of read(file).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)) {
       assert.ok(existsSync(join(root, dirname(file), target)), `${file} links to ${target}`)

@@ -8,6 +8,7 @@ import type { AuthHookSettings } from '../domain/auth-hooks/auth-hook-settings.t
 import { describeDuration } from '../domain/duration.ts'
 import type { AppResource } from '../management/resources.ts'
 import { collect } from './command.ts'
+import { numberParser } from './options.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** The options that were given, by commander's names of them. */
@@ -24,11 +25,6 @@ const optional = [...settingsByPath].flatMap(([path, setting]): OptionalSetting[
 const nameOf = ({ flags }: SettingOption, verb = ''): string => `--${verb}${flags.split(' ', 1)[0]?.slice(2)}`
 const attributeOf = (option: SettingOption, verb = ''): string => new Option(nameOf(option, verb)).attributeName()
 
-function parseWhole(value: string): number {
-  if (!/^\d{1,10}$/.test(value)) throw new UsageError(`"${value}" is not a whole number`)
-  return Number(value)
-}
-
 export function addSettingOptions(command: Command): Command {
   const groups = Map.groupBy(optional, ({ option }) => option.group)
   for (const [group, members] of groups) {
@@ -37,7 +33,7 @@ export function addSettingOptions(command: Command): Command {
     for (const { choices, kind, option } of members) {
       const added = new Option(option.flags, option.about)
       if (choices !== undefined) added.choices(choices)
-      if (kind === 'whole') added.argParser(parseWhole)
+      if (kind === 'whole') added.argParser(numberParser(nameOf(option), ' from 1'))
       if (kind === 'list' || kind === 'map') added.argParser(collect)
       command.addOption(added)
       if (kind === 'switch') command.addOption(new Option(nameOf(option, 'no-'), option.undo))

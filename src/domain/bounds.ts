@@ -59,6 +59,8 @@ export const appMinutesKept = 120
 export const auditDays = 400
 /** How long a disabled app's mail is held before it is cancelled. */
 export const heldDays = 7
+/** Characters of a search for a part of a reply. */
+export const replySearchMax = 100
 /** Rows that one step of a scan over a big table reads, and how often a scan begins. */
 export const scanMax = 2000
 export const scanEveryMs = 10 * minuteMs

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
+import { replySearchMax } from '../../domain/bounds.ts'
 import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
@@ -28,7 +29,7 @@ const emailFilters = {
   reply: Type.Optional(
     Type.String({
       minLength: 3,
-      maxLength: 100,
+      maxLength: replySearchMax,
       description: 'Part of a reply, such as the queue id of the relay, or of the name of a relay; ignores case.',
     }),
   ),

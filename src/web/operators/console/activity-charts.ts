@@ -71,27 +71,28 @@ const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[]
   { name: 'expired', className: 'c-expired', values: values((item) => item.expired) },
 ]
 
-type Outage = { readonly from: number; readonly until: number }
-
 /** The moment of the page, and the processes whose relays may have been down. */
 type Setting = { readonly now: number; readonly nodes: readonly NodeResource[] }
 
-/** When a relay was down, as far as the processes remember. */
-const findOutages = ({ nodes, now }: Setting): Outage[] =>
-  nodes.flatMap(({ alive, relays, seenAt }) =>
-    relays.flatMap(({ available, lastOutage, since }) => [
-      ...(lastOutage === null ? [] : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
-      ...(available ? [] : [{ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) }]),
-    ]),
+/** The columns in which a relay was down, as far as the processes remember. @param only its name */
+function shadeOutages({ starts, stepMs }: ReturnType<typeof steps>, { nodes, now }: Setting, only?: string) {
+  const outages = nodes.flatMap(({ alive, relays, seenAt }) =>
+    relays
+      .filter(({ name }) => only === undefined || name === only)
+      .flatMap(({ available, lastOutage, since }) => [
+        ...(lastOutage === null ? [] : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
+        ...(available ? [] : [{ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) }]),
+      ]),
   )
+  const isDuring = (start: number) => outages.some(({ from, until }) => from < start + stepMs && until >= start)
+  return { name: 'relay down', columns: starts.flatMap((start, at) => (isDuring(start) ? [at] : [])) }
+}
 
 export function emailsChart(activity: Activity, range: Range, setting: Setting): Html {
-  const { columns, starts, stepMs, values } = steps(activity, range, setting.now)
-  const outages = findOutages(setting)
-  const isDuring = (start: number) => outages.some(({ from, until }) => from < start + stepMs && until >= start)
-  const down = starts.flatMap((start, at) => (isDuring(start) ? [at] : []))
+  const cut = steps(activity, range, setting.now)
+  const { columns, values } = cut
   const title = `Outcomes by ${range.step} (UTC)`
-  const shaded = { name: 'relay down', columns: down }
+  const shaded = shadeOutages(cut, setting)
   return section(title, columnChart({ title, columns, series: endSeries(values), format: formatCount, shaded }))
 }
 
@@ -111,8 +112,9 @@ export function reportsChart(activity: Activity, range: Range, now: number): Htm
 const chartsMax = 6
 
 /** The attempts of each relay, the busiest first. */
-export function relayCharts(activity: Activity, range: Range, now: number): Html {
-  const { columns, values } = steps(activity, range, now)
+export function relayCharts(activity: Activity, range: Range, setting: Setting): Html {
+  const cut = steps(activity, range, setting.now)
+  const { columns, values } = cut
   const busiest = Object.entries(activity.total.relays)
     .toSorted(([, a], [, b]) => sumCounts(b) - sumCounts(a))
     .slice(0, chartsMax)
@@ -122,7 +124,8 @@ export function relayCharts(activity: Activity, range: Range, now: number): Html
       values: values(({ relays }) => relays[name]?.[outcome] ?? 0),
     }))
     const title = `Attempts at ${name} by ${range.step} (UTC)`
-    return section(title, columnChart({ title, columns, series, format: formatCount }))
+    const shaded = shadeOutages(cut, setting, name)
+    return section(title, columnChart({ title, columns, series, format: formatCount, shaded }))
   })
   return charts.length === 0 ? none : html`<div class="pair">${charts}</div>`
 }

@@ -80,7 +80,7 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
   const failing =
     failingSince === null
       ? none
-      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}.</p>`
+      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: what is due is then sent at once.</p>`
   const test =
     url === null || !hasSecret || !may('operator') ? none : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
   const rows = items.map(({ at, email, event, id, nextTryAt, result, state, tries }) => [

@@ -12,7 +12,7 @@ import type { NodeResource } from '../../../../management/resources.ts'
 import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { ranges, relayCharts } from '../activity-charts.ts'
-import { age, due, facts, linkButton, mark, meter, region, section, shortTime, table, took } from '../parts.ts'
+import { age, button, due, facts, linkButton, mark, meter, region, section, shortTime, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
@@ -25,10 +25,10 @@ export async function showDelivery(visit: Visit): Promise<PageAnswer> {
     visit.get('status.show', {}),
     visit.seesAll ? visit.get('activity.show', { query: range.query(visit.now) }) : null,
   ])
-  const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
+  const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 && !attention.some(isStop) ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
-${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
-${activity === null ? none : region('relay-charts', relayCharts(activity, range, visit.now))}
+${visit.seesAll ? region('relays', section('Relays', html`${renderRelays(nodes, visit)}${visit.may('operator') ? button('/settings/checks', 'Check the relays now') : none}`)) : none}
+${activity === null ? none : region('relay-charts', relayCharts(activity, range, { nodes, now: visit.now }))}
 ${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
 ${section('Suppressions', await renderSuppressions(visit))}
@@ -96,7 +96,7 @@ type RelayState = Pick<NodeResource['relays'][number], 'available' | 'tried'>
 
 export function renderRelayState({ available, tried }: RelayState): Html {
   if (!available) return mark('bad', 'unavailable')
-  return tried ? mark('quiet', 'available') : mark('wait', 'not tried yet')
+  return mark('quiet', tried ? 'available' : 'not tried yet')
 }
 
 async function renderSuppressions({ get }: Visit): Promise<Html> {

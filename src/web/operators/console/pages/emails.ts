@@ -1,6 +1,6 @@
 /** The list of emails with its filters. */
 
-import { keepDays } from '../../../../domain/bounds.ts'
+import { keepDays, replySearchMax } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { shortenId } from '../../../../domain/id.ts'
@@ -86,7 +86,7 @@ ${filters.recipient === undefined ? none : region('suppressed', await renderSupp
 ${filters.recipient !== undefined && newest !== undefined && cursor === null ? region('newest', await renderNewest(newest, visit, pause)) : none}
 ${filters.recipient === undefined || cursor !== null ? none : region('refused', await renderRefused(visit, filters.recipient, { refused, slugs }))}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
-${renderReplies(list.items)}
+${renderReplies(list.items, whole)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : html`${older(next, end)}${exportForm('emails', wanted)}`}`)}`
   return { title: 'Emails', body, nav: 'emails', ...(cursor === null && { live: 'service' }) }
 }
@@ -180,7 +180,7 @@ function renderRetryAll(
 const repliesMax = 3
 
 /** The replies that several emails of a list have in common, with advice where there is some. */
-function renderReplies(emails: readonly EmailResource[]): Html {
+function renderReplies(emails: readonly EmailResource[], { app }: Filters): Html {
   const refused = emails.filter(
     ({ attempts, state }) => attempts > 0 && state !== 'delivered' && state !== 'complained',
   )
@@ -191,7 +191,7 @@ function renderReplies(emails: readonly EmailResource[]): Html {
   if (groups.length === 0) return none
   const items = groups.map(([reply, group]) => {
     const advice = adviseOn(reply)
-    return html`<li><b>${formatCount(group.length)}</b> × <code>${reply}</code>${advice === null ? none : html` <span class="soft">${advice}</span>`}</li>`
+    return html`<li><b>${formatCount(group.length)}</b> × <a href="${toAddress({ ...(app && { app }), reply: reply.slice(0, replySearchMax) })}"><code>${reply}</code></a>${advice === null ? none : html` <span class="soft">${advice}</span>`}</li>`
   })
   return html`<section class="card" aria-label="Replies in common"><p class="soft">Several emails on this page got the same reply:</p>
 <ul class="replies">${items}</ul></section>`

@@ -24,15 +24,19 @@ export const showPeople = (visit: Visit): Promise<PageAnswer> => peoplePage(visi
 async function peoplePage(visit: Visit, { error = null, invited }: PeoplePageState): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'person.list', {})
   const slugs = await readSlugs(visit)
-  const rows = items.map((person) => [
-    html`<a href="/settings/people/${person.id}">${person.name}</a>${
-      person.id === visit.access.actor.id ? html` <span class="soft">(you)</span>` : none
-    }`,
-    html`${person.role}<br><span class="soft">${describeScope(person.apps, slugs)}</span>`,
-    personMark(person),
-    describeWays(person),
-    age(person.lastSeenAt, visit.now),
-  ])
+  const rows = (isDisabled: boolean) =>
+    items
+      .filter(({ disabledAt }) => (disabledAt !== null) === isDisabled)
+      .map((person) => [
+        html`<a href="/settings/people/${person.id}">${person.name}</a>${
+          person.id === visit.access.actor.id ? html` <span class="soft">(you)</span>` : none
+        }`,
+        html`${person.role}<br><span class="soft">${describeScope(person.apps, slugs)}</span>`,
+        personMark(person),
+        describeWays(person),
+        age(person.lastSeenAt, visit.now),
+      ])
+  const disabled = rows(true)
   const shown = inviteForm.show({ role: 'reader', ...(error && readTexts(visit.form)) }, error)
   const form = html`<form method="post" action="/settings/people" class="stack">${onceField()}
 ${shown.field('name')}
@@ -46,7 +50,7 @@ ${scopeField(inviteForm.id, slugs, { chosen: error && readScope(visit), error })
     visit,
     'People',
     html`${shown.problem}${invited === undefined ? none : renderInvitation(invited)}
-${section('People', table('People', heads, rows, { empty }))}
+${section('People', html`${table('People', heads, rows(false), { empty })}${disabled.length === 0 ? none : html`<details><summary>Disabled (${disabled.length})</summary>${table('Disabled people', heads, disabled)}</details>`}`)}
 ${section('Invite somebody', form)}`,
     error,
   )

@@ -10,9 +10,9 @@ type Status = Answer<'status.show'>
 export type Condition = Status['attention'][number]
 type Place = readonly [address: string, label: string]
 
-/** The filter is of acceptance, which may be days before the end. */
-const toEmails = (state: string, [app, ...others]: readonly string[]): string =>
-  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state, within: '10080' })}`
+/** @param within minutes since acceptance, which may be days before the end */
+const toEmails = (state: string, [app, ...others]: readonly string[], within = '10080'): string =>
+  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state, ...(within && { within }) })}`
 
 const delivery: Place = ['/delivery', 'Show delivery']
 
@@ -33,8 +33,8 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   record_missing: ([app]) => [`/apps/${app}/domain`, 'Show the record'],
   requests_refused: ([app]) => (app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps']),
   links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
-  mail_deferred: (apps) => [toEmails('deferred', apps), 'Show the emails'],
-  mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
+  mail_deferred: (apps) => [toEmails('deferred', apps, ''), 'Show the emails'],
+  mail_failed: (apps) => [toEmails('failed', apps, '1440'), 'Show the emails'],
   daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Show the limit'],
   mail_held: ([app]) => [`/apps/${app}/settings`, 'Show the app'],
   addresses_gone: () => ['/suppressions?reason=no_mailbox', 'Show the suppressions'],

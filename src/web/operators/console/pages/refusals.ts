@@ -149,7 +149,7 @@ export async function refusalsTable(app: AppResource, items: Refused, visit: Vis
         html`<a href="${toAddress({ app: slug, code, key })}">${nameRefusal(code)}</a> <code class="soft">${code}</code>${renderIssues(issues)}`,
         html`${origin ?? '–'}${test}`,
         `${formatCount(group.length)}${items.length >= allRefusalsMax ? '+' : ''}`,
-        html`${nameKey(key, names)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
+        html`<a href="/apps/${slug}/keys">${nameKey(key, names)}</a>`,
       ],
     ]
   })
@@ -158,11 +158,11 @@ export async function refusalsTable(app: AppResource, items: Refused, visit: Vis
   return table('Refused requests', heads, rows, { numbers: [3], empty })
 }
 
-/** The fields of the settings whose limits refuse requests. */
-const limitFields: Readonly<Record<string, string>> = {
-  daily_limit_reached: 'daily',
-  recipient_rate_limited: 'recipientPerHour',
-  key_rate_limited: 'keyPerMinute',
+/** The settings whose limits refuse requests, and what they count. */
+const limits: Readonly<Record<string, readonly [setting: keyof AppResource['limits'], counts: string]>> = {
+  daily_limit_reached: ['daily', 'emails a day'],
+  recipient_rate_limited: ['recipientPerHour', 'emails an hour to one recipient'],
+  key_rate_limited: ['keyPerMinute', 'requests a minute with one key'],
 }
 
 export async function showRefusal(visit: Visit): Promise<PageAnswer> {
@@ -171,7 +171,7 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const { code, issues, key, message, origin, requestId, status } = refusal
   const names = await readKeyNames(visit, [key])
   const title = nameRefusal(code)
-  const limit = limitFields[code]
+  const [limit, counts = ''] = limits[code] ?? []
   const isLink = code === 'url_not_allowed' && origin !== null
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › <a href="${toAddress({ app: app.slug })}">Refused requests</a></p>
 <h1>${title}</h1>
@@ -181,7 +181,7 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
     isLink
       ? html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
       : none
-  }${Object.entries(linkSettings).map(([issue, label]) => (issues.some((found) => found.includes(issue)) ? linkButton(`/apps/${app.slug}/links`, label) : none))}${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Show the limit')}</div>
+  }${Object.entries(linkSettings).map(([issue, label]) => (issues.some((found) => found.includes(issue)) ? linkButton(`/apps/${app.slug}/links`, label) : none))}${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Change the limit')}</div>
 ${section(
   'The request',
   facts([
@@ -193,6 +193,7 @@ ${section(
         : html`<ul>${issues.map((issue) => html`<li>${describeIssue(issue)} <code class="soft">${issue}</code></li>`)}</ul>`,
     ],
     ['Link origin', origin],
+    ['Limit now', limit === undefined ? null : `${formatCount(app.limits[limit])} ${counts}`],
     ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
     ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
     [

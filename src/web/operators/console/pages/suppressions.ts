@@ -76,11 +76,8 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
   const { now, query } = visit
   const filters = readFilters(query, filterNames)
   const cursor = query.get('cursor')
-  const here = { ...filters, ...(cursor !== null && { cursor }) }
   const [list, slugs] = await Promise.all([
-    visit.get('suppression.list', {
-      query: here as object,
-    }),
+    visit.get('suppression.list', { query: { ...filters, ...(cursor !== null && { cursor }) } as object }),
     readSlugs(visit),
   ])
   // Most providers are not known by name.
@@ -92,22 +89,15 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     renderEnd(item, now),
     ...(hasProvider ? [item.destination] : []),
     renderCause(item),
-    mayRemove(item, visit)
-      ? linkButton(
-          `${toAddress({ ...here, remove: item.id })}#confirm`,
-          'Send mail again…',
-          `(${nameApp(item, slugs)}, ${reasonNames[item.reason]})`,
-        )
-      : none,
   ])
   const provider = hasProvider ? ['Mail provider'] : []
-  const heads = ['Last change', 'App', 'Reason', 'Ends', ...provider, 'Cause', '']
+  const heads = ['Last change', 'App', 'Reason', 'Ends', ...provider, 'Cause']
   const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
   const empty = next === null ? 'No recipient is suppressed.' : 'None here; there are older ones.'
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
 <div class="title"><h1>Suppressions</h1>${renderClear(filters, list.items.length, visit)}</div>
-<p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself.</p>
-${clearConfirmation(filters, visit)}${removeConfirmation(list.items, toAddress(here), { slugs, visit })}
+<p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself. To end one now, search for its address or open its email.</p>
+${clearConfirmation(filters, visit)}
 ${renderSearch()}
 ${renderFilters(filters, slugs)}
 ${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : html`${older(next, 'End of the list.')}${exportForm('suppressions', filters)}`}`)}
@@ -138,22 +128,6 @@ const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boole
 
 const renderRemove = (item: SuppressionResource, visit: Visit, back: string): Html =>
   mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'Send mail again', { fields: { back } }) : none
-
-/** The rows have no address, so a wrong one could not be found again. */
-function removeConfirmation(
-  items: readonly SuppressionResource[],
-  back: string,
-  { slugs, visit }: { readonly slugs: Slugs; readonly visit: Visit },
-): Html {
-  const item = items.find(({ id }) => id === visit.query.get('remove'))
-  if (item === undefined || !mayRemove(item, visit)) return none
-  const why = item.reason === 'complaint' ? ' The recipient reported an email as spam, and may do so again.' : ''
-  const form = button(`/suppressions/${item.id}/remove`, 'Send mail again', {
-    fields: { back },
-    kind: 'main',
-  })
-  return confirmation(`Send mail from ${nameApp(item, slugs)} to this recipient again?${why}`, form, back)
-}
 
 /** Above the emails of a recipient: that no mail is sent to it now, and the way to change that. */
 export const renderSuppressed = (
