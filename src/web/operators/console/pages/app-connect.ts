@@ -14,6 +14,7 @@ import { nameEmailType } from '../../email-types.ts'
 import { newForm, readTexts } from '../form.ts'
 import { age, copyButton, facts, mark, newSecret, section, shortId, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { hostedLinkNames } from './app-hosted-links.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -197,7 +198,7 @@ function renderSettings(app: AppResource, system: AuthHook, { visit, error }: Se
   const save = disabled ? none : html`<div class="actions"><button class="main">Save</button>${allow}</div>`
   const form = html`${facts([
     ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],
-    ['Hosted links', html`${app.hostedLinks} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
+    ['Hosted links', html`${hostedLinkNames[app.hostedLinks]} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
   ])}
 <form method="post" action="/apps/${app.slug}/connect/${system.name}/settings" class="columns">${versionField(app)}
 ${system.takes.map((setting) => field(fieldNames[setting], { disabled }))}

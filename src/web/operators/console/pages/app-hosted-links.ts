@@ -12,7 +12,7 @@ import { optional, saveApp, showAgain, versionField } from './change.ts'
 
 type Modes = Readonly<Record<(typeof hostedLinkModes)[number], string>>
 
-const modes: Modes = {
+export const hostedLinkNames: Modes = {
   off: 'Never: every email contains its own link',
   auto: 'For links that open a mobile app',
   'app-schemes': 'For links that open a mobile app; refused rather than sent without',
@@ -43,7 +43,7 @@ const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
 const hostedForm = newForm<string>('hosted', {
   hostedLinks: {
     label: 'Use hosted links',
-    choices: nameModes(modes),
+    choices: nameModes(hostedLinkNames),
   },
   ...destinations,
   fallbackUrl: {

@@ -7,7 +7,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, problem } from '../form.ts'
-import { age, button, copied, due, facts, mark, newSecret, region, section, table, time } from '../parts.ts'
+import { age, button, copied, copyButton, due, facts, mark, newSecret, region, section, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
@@ -82,7 +82,9 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
       ? none
       : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: what is due is then sent at once.</p>`
   const test =
-    url === null || !hasSecret || !may('operator') ? none : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
+    url === null || !hasSecret || !may('operator')
+      ? none
+      : html`<div class="actions after">${button(`/apps/${slug}/webhooks/test`, 'Send a test message')}</div>`
   const rows = items.map(({ at, email, event, id, nextTryAt, result, state, tries }) => [
     html`<a href="/apps/${slug}/webhooks/${id}"><b>${event}</b></a><br>${age(at, now)}`,
     email === null ? html`–` : html`<a href="/emails/${email}">${shortenId(email)}</a>`,
@@ -141,7 +143,7 @@ ${problem(error)}
       ['Message', copied(id)],
       ['Happened', time(at)],
       ['Email', email === null ? null : html`<a href="/emails/${email}">${shortenId(email)}</a>`],
-    ])}<pre>${JSON.stringify(JSON.parse(payload), null, 2)}</pre>${recipient}`,
+    ])}<pre>${JSON.stringify(JSON.parse(payload), null, 2)}</pre>${copyButton(payload, 'Copy the payload')}${recipient}`,
   )}
 ${region(
   'answer',

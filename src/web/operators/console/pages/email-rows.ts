@@ -51,7 +51,7 @@ function renderNote(email: EmailResource, now: number, pause: Pause): Html {
     return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
   if (state === 'complained') return html`reported as spam`
   if (state !== 'cancelled' && lastReply !== null && lastReply !== '')
-    return html`${next}${next === none ? '' : ' · '}<span class="reply" title="${lastReply}">${lastReply}</span>`
+    return html`${next} <span class="reply" title="${lastReply}">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
 }

@@ -3,7 +3,7 @@ import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, chooseRange, type Range, ranges } from '../activity-charts.ts'
-import { type Cell, region, section, share, table, tabs, took } from '../parts.ts'
+import { type Cell, region, section, share, table, tabs, took, withFilters } from '../parts.ts'
 import { isKept, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderAppTable } from './app-table.ts'
@@ -103,7 +103,10 @@ function renderAnswers(counts: Counts): Html {
     [emails('complained', 'complaints'), counts.complained] as const,
     [emails('suppressed', 'suppressed: not sent'), counts.suppressed] as const,
   ]
-  const replies = Object.entries(counts.replies)
+  const replies = Object.entries(counts.replies).map(
+    ([reply, count]) =>
+      [html`<a href="${withFilters('/emails', { reply, within: '10080' })}">${reply}</a>`, count] as const,
+  )
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this period.' }
