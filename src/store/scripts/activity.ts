@@ -90,7 +90,7 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
   yield {
     text: `insert into ${prefix}refusal (${names})
       select ${names} from ${dialect.objects('$1', refusalColumns)} where true order by 1
-      on conflict (request_id) do nothing`,
+      on conflict (request_id, app_id) do nothing`,
     values: [JSON.stringify(objects)],
   }
   const apps = [...new Set(refusals.map(({ app }) => app))].map((app) => ({ app_id: app }))
@@ -98,8 +98,8 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
   // A flood of requests over a limit pushes out none of the others, which may be the trace of a stolen key.
   for (const isOfKind of [`like '%limit%'`, `not like '%limit%'`])
     yield {
-      text: `delete from ${prefix}refusal where request_id in (
-      select old.request_id from ${dialect.objects('$1', { app_id: 'text' })} join ${prefix}refusal old
+      text: `delete from ${prefix}refusal where (request_id, app_id) in (
+      select old.request_id, old.app_id from ${dialect.objects('$1', { app_id: 'text' })} join ${prefix}refusal old
         on old.app_id = objects.app_id and old.code ${isOfKind}
       where old.request_id <= (select request_id from ${prefix}refusal
         where app_id = objects.app_id and code ${isOfKind} order by request_id desc limit 1 offset $2)

@@ -43,7 +43,7 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
 
 export function* deleteOldHistory(context: ScriptContext): Script<boolean> {
   const floor = idFloor('em', context.nowMs - keepDays * dayMs)
-  return yield* deleteSteps(context, [{ table: 'history', key: 'email_id', floor }])
+  return yield* deleteSteps(context, [{ table: 'history', key: 'email_id, app_id', order: 'email_id', floor }])
 }
 
 export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
@@ -67,28 +67,28 @@ export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
       // Those that wait are given up, and no recipient is kept for longer.
       ...{
         table: 'webhook_message',
-        key: 'message_id',
+        ...{ key: 'message_id, app_id', order: 'message_id' },
         isOld: '(due_at is not null or sealed is not null) and message_id < $1',
       },
       set: "due_at = null, sealed = null, result = coalesce(result, 'not tried')",
       floor: idFloor('wh', nowMs - webhookDays * dayMs),
     },
     { table: 'usage_day', key: usageKey, order: 'day', floor: firstDay },
-    { table: 'refusal', key: 'request_id', floor: idFloor('req', keptSince) },
+    { table: 'refusal', key: 'request_id, app_id', order: 'request_id', floor: idFloor('req', keptSince) },
     { table: 'last_check', key: 'subject', order: 'at', floor: keptSince },
     { table: 'audit', key: 'audit_id', floor: idFloor('au', nowMs - auditDays * dayMs) },
     { table: 'session', key: 'session_id', order: 'expires_at', floor: nowMs },
     { table: 'sign_in_code', key: 'code_hash', order: 'expires_at', floor: nowMs },
     { table: 'strike_count', key: 'app_id, destination', order: 'since', floor: nowMs - dayMs },
     { table: 'audit_day', key: 'owner', order: 'day', floor: today - 1 },
-    { table: 'webhook_message', key: 'message_id', floor: idFloor('wh', keptSince) },
-    { table: 'suppression', key: 'suppression_id', order: 'forget_at', floor: nowMs },
+    { table: 'webhook_message', key: 'message_id, app_id', order: 'message_id', floor: idFloor('wh', keptSince) },
+    { table: 'suppression', key: 'recipient, app_id', order: 'forget_at', floor: nowMs },
     { table: 'delivery_key', key: 'key_id', order: ended, floor: keptSince },
   ])
 }
 
 /** Tables of which an app may have much, by their keys. */
-const tablesOfApps = { suppression: 'suppression_id', webhook_message: 'message_id' } as const
+const tablesOfApps = { suppression: 'suppression_id, app_id', webhook_message: 'message_id, app_id' } as const
 
 /** Deleted apps whose records one step looks for. */
 const appsMax = 32

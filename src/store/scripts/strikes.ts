@@ -58,7 +58,7 @@ export function* strike(
   const known = yield* lockSuppression(context, to)
   const bouncedAt = reason === 'no_mailbox' ? nowMs : known.bouncedAt
   const terms = addStrike(known, reason, nowMs)
-  yield* writeSuppression(context, known.id, { ...terms, bouncedAt, email, reply })
+  yield* writeSuppression(context, known, { ...terms, bouncedAt, email, reply })
   return { kind: 'suppressed', until: terms.until }
 }
 

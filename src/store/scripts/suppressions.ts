@@ -47,14 +47,17 @@ type Written = SuppressionTerms & Pick<SuppressionRecord, 'bouncedAt' | 'email' 
 
 export function* writeSuppression(
   { nowMs, prefix }: ScriptContext,
-  id: SuppressionId,
+  { app, id }: Pick<SuppressionRecord, 'app' | 'id'>,
   { bouncedAt, email, forgetAt, invitationsUntil, reason, reply, strikes, until }: Written,
 ): Script<SuppressionRecord> {
   const statement: Statement = {
     text: `update ${prefix}suppression set reason = $2, strikes = $3, at = $4, until = $5, invitations_until = $6,
         forget_at = $7, email_id = $8, reply = $9, bounced_at = $10
-      where suppression_id = $1 returning *`,
-    values: [id, reason, strikes, nowMs, until, invitationsUntil, forgetAt, email, reply, bouncedAt],
+      where app_id = $11 and suppression_id = $1 returning *`,
+    values: [
+      ...[id, reason, strikes, nowMs, until, invitationsUntil, forgetAt, email, reply, bouncedAt],
+      app ?? allApps,
+    ],
   }
   const written = yield* readOne(statement, toRecord)
   if (written === null) throw new Error('a suppression was removed while it was locked')
@@ -71,7 +74,7 @@ function* setSuppression(
   const known = yield* lockSuppression(context, { app, recipient, destination })
   const terms = setTerms(known, until, context.nowMs)
   const { bouncedAt } = known
-  const set = yield* writeSuppression(context, known.id, { ...terms, bouncedAt, email: null, reply: null })
+  const set = yield* writeSuppression(context, known, { ...terms, bouncedAt, email: null, reply: null })
   yield* recordAction(context, suppressionAction('suppression.add', set), actor)
   return set
 }
@@ -105,7 +108,6 @@ function* clearSuppressions(
 ): Script<{ readonly removed: number; readonly next: SuppressionId | null }> {
   const { prefix } = context
   const { apps, destination, reason, since, until } = query
-  // The rows of one app have an index by its id; all of them have the unique one.
   const [app] = apps?.length === 1 ? apps : []
   const values: (string | number)[] = [after ?? '', ...(app === undefined ? [] : [app])]
   const place = app === undefined ? 'suppression_id > $1' : 'app_id = $2 and suppression_id > $1'

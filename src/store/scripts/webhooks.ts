@@ -32,7 +32,7 @@ export function* addWebhookMessage(
   if (found?.settings.webhookUrl === undefined) return 'unwanted'
   if (yield* isFull(context, app)) return 'full'
   const id = newId('wh', nowMs)
-  const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, email) : {}
+  const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, app, email) : {}
   yield {
     text: `insert into ${prefix}webhook_message (message_id, app_id, event, email_id, facts, sealed, at, due_at, tries)
       values ($1, $2, $3, $4, $5, $6, $7, $8, 0)`,
@@ -73,12 +73,16 @@ function* sendWebhookAgain(
 }
 
 /** Why the recipient of an email gets none, and until when. */
-function* findSuppressedFacts({ nowMs, prefix }: ScriptContext, email: EmailId | null): Script<WebhookFacts> {
+function* findSuppressedFacts(
+  { nowMs, prefix }: ScriptContext,
+  app: AppId,
+  email: EmailId | null,
+): Script<WebhookFacts> {
   const rows = yield {
     text: `select h.reason, case h.type when 'organisation_invite' then s.invitations_until else s.until end as until
       from ${prefix}history h left join ${prefix}suppression s on s.recipient = h.recipient and s.app_id in (h.app_id, '')
-      where h.email_id = $1`,
-    values: [email],
+      where h.email_id = $1 and h.app_id = $2`,
+    values: [email, app],
   }
   const until = Math.max(...rows.map((row) => Number(row.until ?? 0)))
   return {
@@ -114,8 +118,8 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
   if (due.length === 0) return []
   const claim = {
     text: `update ${prefix}webhook_message set due_at = $2, tries = tries + 1
-      where message_id ${dialect.isIn(dialect.elements('$1'))} returning *`,
-    values: [JSON.stringify(due.map((row) => row.message_id)), nowMs + webhookLeaseMs],
+      where app_id = $3 and message_id ${dialect.isIn(dialect.elements('$1'))} returning *`,
+    values: [JSON.stringify(due.map((row) => row.message_id)), nowMs + webhookLeaseMs, app],
   }
   return yield* readAll(claim, (row) => ({
     ...toMessage(row),
@@ -134,8 +138,8 @@ function* endWebhookTry(
   const forgets = ended && receiver !== 'fails'
   const updated = yield {
     text: `update ${prefix}webhook_message set result = $3, due_at = $4, response = $5${forgets ? ', sealed = null' : ''}
-      where message_id = $1 and tries = $2 and due_at is not null returning 1`,
-    values: [id, tries, result, ended ? null : nowMs + waitMs, response],
+      where app_id = $6 and message_id = $1 and tries = $2 and due_at is not null returning 1`,
+    values: [id, tries, result, ended ? null : nowMs + waitMs, response, app],
   }
   if (updated.length === 0 || receiver === null) return
   const since = receiver === 'accepts' ? 'null' : 'coalesce(failing_since, $3)'

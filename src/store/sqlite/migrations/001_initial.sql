@@ -137,14 +137,15 @@ create index activity_recent on activity (minute) where span = 1 and app_id <> '
 
 -- The newest refusals of each app, for 30 days at most.
 create table refusal (
-  request_id text primary key,
+  request_id text not null,
   at integer not null,
   app_id text not null,
   key_id text not null,
   code text not null,
   issues text not null,                    -- JSON array of `field code`
   origin text,                             -- of the link: never its path or query
-  recipient text                           -- keyed hash
+  recipient text,                          -- keyed hash
+  primary key (request_id, app_id)
 ) strict, without rowid;
 create index refusal_app on refusal (app_id, request_id);
 
@@ -258,7 +259,7 @@ create index history_app_trouble on history (app_id, state, email_id) where stat
 
 -- Recipients that get no mail for a while (domain/delivery/suppression.ts): from one app, or (app_id empty) from any.
 create table suppression (
-  suppression_id text not null unique,
+  suppression_id text not null,
   app_id text not null,
   recipient text not null,                 -- keyed hash of the address
   reason text not null,                    -- operator, complaint, no_mailbox
@@ -271,7 +272,8 @@ create table suppression (
   destination text not null,               -- a large mail provider, or other
   email_id text,                           -- the email of the last strike
   reply text,
-  primary key (recipient, app_id)
+  primary key (recipient, app_id),
+  unique (suppression_id, app_id)
 ) strict, without rowid;
 create index suppression_forget on suppression (forget_at);
 create index suppression_app on suppression (app_id, suppression_id);
@@ -316,7 +318,7 @@ create table webhook_receiver (
 ) strict, without rowid;
 
 create table webhook_message (
-  message_id text primary key,
+  message_id text not null,
   app_id text not null,
   event text not null,
   email_id text,                           -- null: a test
@@ -326,7 +328,8 @@ create table webhook_message (
   due_at integer,                          -- null: it has ended; 0: at once, also while the receiver is left alone
   tries integer not null,
   result text,                             -- of the last try
-  response text                            -- the beginning of what the receiver answered, redacted; null if it accepted
+  response text,                           -- the beginning of what the receiver answered, redacted; null if it accepted
+  primary key (message_id, app_id)
 ) strict, without rowid;
 create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
 create index webhook_message_app on webhook_message (app_id, message_id);

@@ -75,7 +75,7 @@ function carryEmails(databases: Databases): Carried {
 
 /** A webhook that has ended since is not sent again. */
 const webhooks: Merge = {
-  ...{ table: 'webhook_message', key: 'message_id', where: isOfApp('app_id') },
+  ...{ table: 'webhook_message', key: 'message_id, app_id', where: isOfApp('app_id') },
   isNewer: 'excluded.tries > known.tries or (excluded.due_at is null and known.due_at is not null)',
 }
 /** Counts only grow: limits continue from what was used. */
