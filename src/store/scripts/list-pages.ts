@@ -34,8 +34,8 @@ export function toCondition([column, value]: Filter, bind: Bind): string {
   if ('above' in value) return `${column} > ${bind(value.above)}`
   if ('below' in value) return `${column} < ${bind(value.below)}`
   if (!('contains' in value)) return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
-  const part = value.contains.toLowerCase().replace(/[\\%_]/g, '\\$&')
-  return `lower(${column}) like ${bind(`%${part}%`)} escape '\\'`
+  const part = value.contains.replace(/[\\%_]/g, '\\$&')
+  return `lower(${column}) like lower(${bind(`%${part}%`)}) escape '\\'`
 }
 
 /** One row more than a page tells whether there are more; no step reads more than `scanMax`. */

@@ -15,6 +15,8 @@ type Progress = { readonly log: number; readonly checkpointed: number }
 
 type FullProgress = Progress & { readonly busy: number }
 
+const toLower = (text: unknown): string | null => (text === null ? null : String(text).toLowerCase())
+
 /** A connection with a cache of prepared statements. */
 export class Connection {
   readonly connection: DatabaseSync
@@ -25,6 +27,8 @@ export class Connection {
     const { isNew = false, readOnly = false } = options
     const place = isNew || readOnly ? path : new URL('?mode=rw', pathToFileURL(path))
     this.connection = new DatabaseSync(place, { timeout: busyTimeoutMs, readOnly })
+    // SQLite's own knows the letters of ASCII alone.
+    this.connection.function('lower', { deterministic: true }, toLower)
     if (!readOnly) this.#makeDurable()
   }
 
