@@ -11,6 +11,7 @@ import { devSecretKeysFile, type Mode } from '../config/settings.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
 import { isAlive } from '../domain/operator/node.ts'
+import { newAlertsCheck } from '../management/alerts/alerts.ts'
 import { checkAuthHooks } from '../management/auth-hooks/find-auth-hook-faults.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkDomains } from '../management/domains/domain-subject.ts'
@@ -88,7 +89,9 @@ async function examineDatabase(
     try {
       const { bounceAddress, linksBaseUrl, ring } = config
       const lacksKey = (sealed: string) => findMissingKey(ring, sealed)
-      const findings = await checkDatabase(store, () => examineStore({ store, lacksKey }))
+      const findings = await checkDatabase(store, () =>
+        examineStore({ store, lacksKey, checkAlerts: newAlertsCheck(config.alerts, store) }),
+      )
       const apps = await store.listApps()
       const authHooks = {
         linksBaseUrl,

@@ -10,7 +10,7 @@ import { composeManagement } from './management.ts'
 /** Null without POSTERN_ALERTS_URL. */
 export function composeAlerter(
   { config, events, store, version }: Pick<ServiceContext, 'config' | 'events' | 'store' | 'version'>,
-  everyMs?: number,
+  times: Partial<Record<'everyMs' | 'deadlineMs', number>> = {},
 ): Alerter | null {
   const { alerts, consoleUrl, dnsServers } = config
   if (alerts === null) return null
@@ -20,5 +20,5 @@ export function composeAlerter(
     return postWebhook(newPosting(alerts.url, signed), { allowsPrivate: true, dnsServers, stopped })
   }
   const runner = newLocalRunner(composeManagement(config, { store, version }), localAccess('alerts'))
-  return new Alerter({ store, runner, post, emit: events.emit, ...(everyMs !== undefined && { everyMs }) })
+  return new Alerter({ store, runner, post, emit: events.emit, ...times })
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config/parse-config.ts'
 import { describeReports } from '../config/reports.ts'
 import { SharedRead } from '../domain/remembered.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
+import { newAlertsCheck } from '../management/alerts/alerts.ts'
 import type { Management } from '../management/context.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { RecordWatch } from '../management/domains/record-watch.ts'
@@ -78,7 +79,12 @@ export function composeManagement(
     past: newPastCounts(store),
     reports: newReportCounts(store),
     findings: new SharedRead(
-      () => examineStore({ store, lacksKey: (sealed) => findMissingKey(ring, sealed) }),
+      () =>
+        examineStore({
+          store,
+          lacksKey: (sealed) => findMissingKey(ring, sealed),
+          checkAlerts: newAlertsCheck(config.alerts, store),
+        }),
       () => findingsMs,
     ),
     cursors: newCursors(ring),

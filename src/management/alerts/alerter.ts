@@ -3,10 +3,12 @@
  * they share one state in the database, and the process that changes it first posts. While the database does
  * not answer, each process reports that by itself.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Emit } from '../../observe/events.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { OperationRunner } from '../operations.ts'
-import { type Alert, type AlertState, noAlerts, stepAlerts, withoutSent } from './alerts.ts'
+import { newUnknownOutages } from '../service/outages.ts'
+import { type Alert, type AlertState, alertsCheck, noAlerts, stepAlerts, toAlertState, withoutSent } from './alerts.ts'
 
 type AlerterDeps = {
   readonly store: Pick<Store, 'findCheck' | 'swapCheck' | 'now'>
@@ -16,11 +18,12 @@ type AlerterDeps = {
   readonly post: (alert: Alert, stopped: AbortSignal) => Promise<{ readonly isTaken: boolean; readonly result: string }>
   readonly emit: Emit
   readonly everyMs?: number
+  readonly deadlineMs?: number
 }
 
 const usualEveryMs = 10_000
-/** The database may only be restarting. */
-const failedChecksMin = 2
+/** A database that takes longer does not answer. */
+const usualDeadlineMs = 5000
 /** Another process changes the state now and then, not all the time. */
 const swapsMax = 5
 
@@ -28,7 +31,6 @@ export class Alerter {
   readonly #deps: AlerterDeps
   /** The alerts of this process while it could not read the shared state. */
   #own: AlertState = noAlerts
-  #failedChecks = 0
   #timer: NodeJS.Timeout | undefined
   #checking: Promise<void> = Promise.resolve()
   readonly #stopped = new AbortController()
@@ -53,15 +55,24 @@ export class Alerter {
 
   async #check(): Promise<void> {
     try {
-      await this.#checkStatus()
-      this.#failedChecks = 0
+      await this.#withDeadline(this.#checkStatus())
       await this.#postOwn([])
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) return this.#deps.emit({ kind: 'bug', doing: 'sending alerts', error })
-      this.#failedChecks += 1
-      if (this.#failedChecks < failedChecksMin) return
       const message = `The database does not answer: ${error.message}. Requests are answered 503, and nothing is sent.`
       await this.#postOwn([{ kind: 'store_failing', message, apps: [], urgent: true }])
+    }
+  }
+
+  /** A check that takes longer goes on, within the deadlines of the store. */
+  async #withDeadline(checking: Promise<void>): Promise<void> {
+    const timer = new AbortController()
+    const late = sleep(this.#deps.deadlineMs ?? usualDeadlineMs, 'late' as const, { signal: timer.signal })
+    try {
+      const ended = await Promise.race([checking, late.catch(() => {})])
+      if (ended === 'late') throw new StoreUnavailable('a check took too long')
+    } finally {
+      timer.abort()
     }
   }
 
@@ -70,8 +81,11 @@ export class Alerter {
     const status = await runner.call('status.show', {})
     if (!status.ok) throw new Error(`the status was not read: ${status.error.message}`)
     const kept = await store.findCheck('alerts')
-    const before = (kept?.result ?? noAlerts) as AlertState
-    const { state, due } = stepAlerts(before, status.value.attention, store.now())
+    const before = toAlertState(kept)
+    const { attention, nodes } = status.value
+    // That the receiver does not answer is no alert.
+    const found = attention.filter(({ kind, subject }) => kind !== 'check_failed' || subject !== alertsCheck)
+    const { state, due } = stepAlerts(before, found, store.now(), newUnknownOutages(nodes))
     if (state === before || !(await store.swapCheck('alerts', kept?.result ?? null, state))) return
     await this.#post(due, (id) => this.#forget(id))
   }

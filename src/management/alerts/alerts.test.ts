@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AlertState, noAlerts, stepAlerts, withoutSent, writeAlert } from './alerts.ts'
+import { type AlertState, checkAlerts, noAlerts, stepAlerts, withoutSent, writeAlert } from './alerts.ts'
 
 const second = 1000
 const outage = {
@@ -14,16 +14,25 @@ const limit = (...apps: string[]) =>
 
 /** Looks every ten seconds, and sends what is due. */
 function newWatch() {
-  let [state, nowMs]: [AlertState, number] = [noAlerts, 1_000_000]
+  let [state, nowMs]: [AlertState, number] = [noAlerts, 1_000_000_000]
   return {
-    look(found: Parameters<typeof stepAlerts>[1], { accepts = true, afterMs = 10 * second } = {}) {
+    look(
+      found: Parameters<typeof stepAlerts>[1],
+      { accepts = true, afterMs = 10 * second, isUnknown = () => false }: Looking = {},
+    ) {
       nowMs += afterMs
-      const step = stepAlerts(state, found, nowMs)
+      const step = stepAlerts(state, found, nowMs, isUnknown)
       state = accepts ? withoutSent(step.state, new Set(step.due.map(({ id }) => id))) : step.state
       return step.due.map(({ apps, kind, message, type }) => [type, kind, apps.join(), message])
     },
     state: () => state,
+    check: () => checkAlerts(state, nowMs),
   }
+}
+type Looking = {
+  readonly accepts?: boolean
+  readonly afterMs?: number
+  readonly isUnknown?: Parameters<typeof stepAlerts>[3]
 }
 
 test('a condition is alerted of when it begins and when it has ended, once each', () => {
@@ -83,6 +92,64 @@ test('an alert that is not accepted is sent again after a minute, for a day; oth
   assert.equal(state().pending.length, 2)
   look([], { accepts: false, afterMs: 25 * 3600 * second })
   assert.deepEqual(state(), noAlerts)
+})
+
+test('an end waits until the receiver has accepted its beginning', () => {
+  const { look } = newWatch()
+  look([outage, limit('acme')])
+  assert.equal(look([outage, limit('acme')], { accepts: false }).length, 2)
+  const refused = Array.from({ length: 12 }, () => look([limit('acme')], { accepts: false })).flat()
+  assert.ok(
+    refused.every(([type]) => type === 'alert.began'),
+    'the end is not tried',
+  )
+  const accepted = Array.from({ length: 14 }, () => look([limit('acme')])).flat()
+  assert.deepEqual(accepted.map(([type, kind]) => `${type} ${kind}`).toSorted(), [
+    'alert.began daily_limit_near',
+    'alert.began no_relay',
+    'alert.ended no_relay',
+  ])
+  const [began, ended] = ['alert.began', 'alert.ended'].map((type) =>
+    accepted.findIndex((alert) => alert[0] === type && alert[1] === 'no_relay'),
+  )
+  assert.ok(Number(began) < Number(ended))
+})
+
+test('after the clock was set back, an alert is sent again, an outage begins, and it ends', () => {
+  const back = { afterMs: -3600 * second }
+  const { look } = newWatch()
+  look([outage])
+  assert.equal(look([outage], { accepts: false }).length, 1)
+  assert.equal(look([outage], back).length, 1, 'it was claimed in the future')
+  const quiet = Array.from({ length: 9 }, () => look([])).flat()
+  assert.deepEqual(
+    quiet.map(([type]) => type),
+    ['alert.ended'],
+  )
+  look([outage])
+  assert.equal(look([outage]).length, 1)
+  assert.equal(look([], back).length, 0)
+  assert.equal(Array.from({ length: 9 }, () => look([])).flat().length, 1, 'it was seen in the future')
+})
+
+test('an outage has not ended while nobody can say so', () => {
+  const { look } = newWatch()
+  look([outage])
+  look([outage])
+  const isUnknown = ({ kind }: { readonly kind: string }) => kind === 'no_relay'
+  assert.deepEqual(Array.from({ length: 30 }, () => look([], { isUnknown })).flat(), [])
+  assert.equal(Array.from({ length: 9 }, () => look([])).flat().length, 1)
+})
+
+test('alerts that wait for the receiver are a finding', () => {
+  const { check, look } = newWatch()
+  look([outage])
+  look([outage], { accepts: false })
+  assert.equal(check().ok, true)
+  for (let n = 0; n < 20; n++) look([outage], { accepts: false })
+  assert.match(check().detail, /^1 alert has waited up to 3 min for the receiver \(POSTERN_ALERTS_URL\)/)
+  look([outage], { afterMs: 60 * second })
+  assert.equal(check().ok, true)
 })
 
 test('a receiver that fails for long keeps no more than 100 alerts, and a state that stays the same is not written', () => {

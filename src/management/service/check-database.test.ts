@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { minuteMs } from '../../domain/duration.ts'
 import { newId } from '../../domain/id.ts'
 import type { SigningKeyRecord } from '../../store/signing-key-store.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import type { ReceiverRecord } from '../../store/webhook-store.ts'
+import { newAlertsCheck } from '../alerts/alerts.ts'
 import { examineStore, type StoreFacts } from './check-database.ts'
 
 const key = (state: 'active' | 'retired', sealed: string): SigningKeyRecord => ({
@@ -33,6 +35,7 @@ const facts = (change: Partial<StoreFacts['store']> = {}): StoreFacts => ({
     listReceivers: async () => [receiver('new')],
     ...change,
   },
+  checkAlerts: null,
   lacksKey: (sealed) => (sealed === 'new' ? null : sealed),
 })
 
@@ -61,4 +64,13 @@ test('while no write is possible, nothing is sent although a process holds the l
     'worker: nothing is sent while the database cannot be written',
   ])
   await assert.rejects(examineStore(facts({ probeWrite: () => Promise.reject(new TypeError('ours')) })), TypeError)
+})
+
+test('alerts that the receiver does not accept are named, if alerts are posted', async () => {
+  const alert = { id: 'wh_1', type: 'alert.began', at: 0, kind: 'no_relay', apps: [], subject: null } as const
+  const pending = [{ ...alert, urgent: true, message: 'x', claimedUntil: 0 }]
+  const store = { findCheck: async () => ({ at: 0, result: { open: {}, pending } }), now: () => 10 * minuteMs }
+  const given = { ...facts(), checkAlerts: newAlertsCheck({}, store) }
+  assert.match(String(await failing(given)), /^alerts: 1 alert has waited up to 10 min for the receiver/)
+  assert.equal(newAlertsCheck(null, store), null)
 })

@@ -4,15 +4,18 @@ import type { AppId } from '../../domain/id.ts'
 import { type Finding, type Store, StoreUnavailable } from '../../store/store.ts'
 
 export type StoreFacts = {
-  readonly store: Pick<Store, 'examine' | 'probeWrite' | 'listMissingKeys' | 'listSigningKeys' | 'listReceivers'>
+  readonly store: Pick<Store, 'examine' | 'listMissingKeys' | 'listReceivers' | 'listSigningKeys' | 'probeWrite'>
   /** The id of the ring key that sealed something; null if the ring has it. */
   readonly lacksKey: (sealed: string) => string | null
+  /** Null if no alerts are posted. */
+  readonly checkAlerts: (() => Promise<Finding>) | null
 }
 
 /** The status judges these findings as well. */
 export async function examineStore(facts: StoreFacts): Promise<readonly Finding[]> {
   const [writes, own, keys] = await Promise.all([checkWrites(facts.store), facts.store.examine(), checkKeys(facts)])
-  return [writes, ...own.map((finding) => (writes.ok ? finding : withoutWrites(finding))), keys]
+  const alerts = facts.checkAlerts === null ? [] : [await facts.checkAlerts()]
+  return [writes, ...own.map((finding) => (writes.ok ? finding : withoutWrites(finding))), keys, ...alerts]
 }
 
 /** A process that cannot record what it sends does not send. */

@@ -38,6 +38,16 @@ export function stoppedSince(nodes: readonly NodeResource[]): number | null {
   return Math.max(...relays.flatMap(({ failing }) => failing.map(({ since }) => Date.parse(since))))
 }
 
+/** Whether an outage that was reported may go on: since the start, nobody has tried the relay. */
+export function newUnknownOutages(nodes: readonly NodeResource[]) {
+  const relays = groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
+  const untried = relays.filter(({ views }) => views.every(({ tried }) => !tried))
+  return ({ kind, subject }: { readonly kind: string; readonly subject: string | null }): boolean =>
+    kind === 'no_relay'
+      ? untried.length === relays.length
+      : kind === 'relay_down' && (relays.length === 0 || untried.some(({ name }) => name === subject))
+}
+
 /** When the last outage of a relay ended; 0 if none is known. */
 export const outageEnd = (nodes: readonly NodeResource[]): number =>
   Math.max(

@@ -17,7 +17,7 @@ const version = '0.0.0'
 /** Looks very often, as two processes do. */
 function startAlerters(scope: Scope, service: Awaited<ReturnType<typeof startTestService>>) {
   for (let n = 0; n < 2; n++) {
-    const alerter = composeAlerter({ ...service, version }, 20)
+    const alerter = composeAlerter({ ...service, version }, { everyMs: 20 })
     assert.ok(alerter)
     alerter.start()
     atEnd(scope, () => alerter.stop())
@@ -70,23 +70,30 @@ test('one of two processes posts an alert, signed, when a condition begins and e
   assert.equal(calls.length, 3)
 })
 
-test('while the database does not answer, the process says so itself, once', async (t) => {
-  const { asked, url } = await startApiServer(t, (_asked, response) => void response.writeHead(204).end())
-  const alerts = { url: new URL(url), key: null }
-  const service = await startTestService(t, { alerts: null, roles: new Set(['api']) })
-  const away = { ...service.store, listApps: () => Promise.reject(new StoreUnavailable('it is away')) }
-  const alerter = composeAlerter({ ...service, version, store: away, config: { ...service.config, alerts } }, 20)
-  assert.ok(alerter)
-  alerter.start()
-  atEnd(t, () => alerter.stop())
-  await eventually(() => {
-    service.advance(2000)
-    return asked.length > 0
+for (const [way, listApps] of [
+  ['refuses', () => Promise.reject(new StoreUnavailable('it is away'))],
+  ['hangs', () => new Promise<never>(() => {})],
+] as const)
+  test(`while the database ${way}, the process says so itself, once`, async (t) => {
+    const { asked, url } = await startApiServer(t, (_asked, response) => void response.writeHead(204).end())
+    const alerts = { url: new URL(url), key: null }
+    const service = await startTestService(t, { alerts: null, roles: new Set(['api']) })
+    const away = { ...service.store, listApps }
+    const alerter = composeAlerter(
+      { ...service, version, store: away, config: { ...service.config, alerts } },
+      { everyMs: 20, deadlineMs: 20 },
+    )
+    assert.ok(alerter)
+    alerter.start()
+    atEnd(t, () => alerter.stop())
+    await eventually(() => {
+      service.advance(2000)
+      return asked.length > 0
+    })
+    const [first] = asked
+    assert.match(first?.body ?? '', /"alert\.began".*The database does not answer: (it is away|a check took too long)/)
+    assert.equal(first?.headers['webhook-signature'], undefined)
   })
-  const [first] = asked
-  assert.match(first?.body ?? '', /"alert\.began".*The database does not answer: it is away/)
-  assert.equal(first?.headers['webhook-signature'], undefined)
-})
 
 test('checks that find nothing new do not write', async (t) => {
   const alerts = { url: new URL('http://localhost:1/'), key: null }
@@ -104,7 +111,7 @@ test('checks that find nothing new do not write', async (t) => {
       return swapCheck(...change)
     },
   }
-  const alerter = composeAlerter({ ...service, version, store }, 5)
+  const alerter = composeAlerter({ ...service, version, store }, { everyMs: 5 })
   assert.ok(alerter)
   alerter.start()
   atEnd(t, () => alerter.stop())
