@@ -18,7 +18,7 @@ const server = createServer(async (request, response) => {
   try {
     const body = await readBody(request)
     if (body === null || !isSigned(request.headers, body)) return response.writeHead(401).end()
-    await forward(JSON.parse(body.toString()))
+    await forward(request.headers['webhook-id'], JSON.parse(body.toString()))
     response.writeHead(204).end()
   } catch (error) {
     console.error(error)
@@ -46,17 +46,26 @@ function isSigned(headers, body) {
   return own.length === theirs.length && timingSafeEqual(own, theirs)
 }
 
+/** The last emails, by the ids of their alerts: one that PagerDuty refuses comes again every minute. */
+const mailed = new Set()
+const mailedMax = 1000
+
 /** One that fails does not stop the other; Postern then sends the alert again. */
-async function forward({ type, text, data }) {
+async function forward(id, { type, data }) {
   const isEnd = type === 'alert.ended'
   const wanted = [
     ...(PAGERDUTY_KEY !== undefined && (data.urgent || isEnd)
       ? namesOf(data).map((name) => page(name, isEnd, data))
       : []),
-    ...(MAIL_TO !== undefined ? [mail(text)] : []),
+    ...(MAIL_TO !== undefined && !mailed.has(id) ? [mail(data).then(() => noteMailed(id))] : []),
   ]
   const failed = (await Promise.allSettled(wanted)).filter(({ status }) => status === 'rejected')
   if (failed.length > 0) throw failed[0].reason
+}
+
+function noteMailed(id) {
+  mailed.add(id)
+  if (mailed.size > mailedMax) mailed.delete(mailed.values().next().value)
 }
 
 /** An incident for each app: an alert may begin for several, and end for each by itself. */
@@ -78,14 +87,14 @@ async function page(name, isEnd, { message }) {
   if (!answer.ok) throw new Error(`PagerDuty answered ${answer.status}`)
 }
 
-function mail(text) {
+function mail({ message: text, console: address }) {
   const message = [
     `To: ${MAIL_TO}`,
     'Subject: Postern alert',
     'MIME-Version: 1.0',
     'Content-Type: text/plain; charset=utf-8',
     '',
-    `${text}\n`,
+    `${text}\n${address === null ? '' : `\n${address}\n`}`,
   ].join('\n')
   return new Promise((resolve, reject) => {
     const child = spawn(SENDMAIL, ['-i', '-t'], { stdio: ['pipe', 'ignore', 'inherit'] })
