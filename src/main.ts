@@ -14,6 +14,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 
+/** Aborts when whatever read the output has gone. */
+const readerGone = new AbortController()
+
 /**
  * A command waits for a slow reader of its output, and fails if it cannot be written: a key that it made
  * would otherwise be lost without a word.
@@ -27,8 +30,8 @@ function writeWhole(descriptor: 1 | 2, text: string): void {
   else
     stream
       .removeAllListeners('error')
-      .on('error', () => {})
-      .write(text) // its reader may have gone
+      .on('error', () => readerGone.abort())
+      .write(text)
 }
 
 /** From `untilStopped` on, the outputs of a service, which never wait. */
@@ -133,6 +136,7 @@ process.exitCode = await runCli(process.argv.slice(2), process.env, {
   out,
   err,
   untilStopped,
+  readerGone: readerGone.signal,
   clearScreen: () => isatty(1) && writeWhole(1, '\x1b[H\x1b[2J'),
   ask,
   readInput,

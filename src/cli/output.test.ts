@@ -64,3 +64,18 @@ test('a table fits 100 columns: ids are shortened, and the widest columns are wr
   assert.equal(shown.match(/z/g)?.length, 70)
   assert.equal(table(['a', 'b'], [['x', 2]]), 'a  b\nx  2')
 })
+
+test('a table lines up, and breaks between characters, also where a character is two columns wide', () => {
+  const lines = table(
+    ['name', 'n'],
+    [
+      ['日本語', 1],
+      ['🦊', 2],
+      ['é', 3],
+    ],
+  ).split('\n')
+  assert.deepEqual(lines, ['name    n', '日本語  1', '🦊      2', 'é       3'])
+  const broken = table(['name', 'other'], [['🦊'.repeat(30), 'x'.repeat(60)]])
+  assert.ok(broken.isWellFormed())
+  assert.deepEqual(broken.match(/🦊/g)?.length, 30)
+})

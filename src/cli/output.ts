@@ -2,6 +2,7 @@
  * The output of commands: with `--json` exactly one JSON document, otherwise text for people. Errors go
  * to standard error and say what is wrong and what to do.
  */
+import { splitCharacters } from '../domain/characters.ts'
 import { escapeControls, toPrintable, toPrintableLine } from '../domain/controls.ts'
 import { describeDuration, describeShortTime } from '../domain/duration.ts'
 import { shortenId } from '../domain/id.ts'
@@ -62,7 +63,7 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
         wrapped
           .map((lines, column) => {
             const [text, width] = [lines[line] ?? '', widths[column] ?? 0]
-            return right[column] ? text.padStart(width) : text.padEnd(width)
+            return right[column] ? `${spaces(text, width)}${text}` : `${text}${spaces(text, width)}`
           })
           .join(gap)
           .trimEnd(),
@@ -72,7 +73,7 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
 }
 
 function fitColumns(columns: readonly (readonly string[])[]): readonly number[] {
-  const widths = columns.map((texts) => Math.max(...texts.map((text) => text.length)))
+  const widths = columns.map((texts) => Math.max(...texts.map(widthOf)))
   const least = columns.map((texts) => Math.min(wordMax, longestWord(texts)))
   const slack = (column: number) => (widths[column] ?? 0) - (least[column] ?? 0)
   const total = () => widths.reduce((sum, width) => sum + width, gap.length * (widths.length - 1))
@@ -85,15 +86,38 @@ function fitColumns(columns: readonly (readonly string[])[]): readonly number[] 
 }
 
 const longestWord = (texts: readonly string[]): number =>
-  Math.max(...texts.flatMap((text) => text.replace(dateSpace, '\u00a0').split(' ')).map((word) => word.length))
+  Math.max(...texts.flatMap((text) => text.replace(dateSpace, '\u00a0').split(' ')).map(widthOf))
+
+const wide =
+  /[\p{Emoji_Presentation}\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
+
+const columnsOf = (character: string): number => (wide.test(character) ? 2 : 1)
+
+/** In columns of a terminal. */
+const widthOf = (text: string): number =>
+  /^[ -~]*$/.test(text) ? text.length : splitCharacters(text).reduce((sum, one) => sum + columnsOf(one), 0)
+
+/** The longest beginning that is not wider, and one character at least. */
+function cut(text: string, width: number): string {
+  let [begin, columns] = ['', 0]
+  for (const next of splitCharacters(text)) {
+    columns += columnsOf(next)
+    if (begin !== '' && columns > width) break
+    begin += next
+  }
+  return begin
+}
+
+const spaces = (text: string, width: number): string => ' '.repeat(Math.max(0, width - widthOf(text)))
 
 /** Breaks at spaces; a word that is too long, at an underscore if it can. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let rest = text.replace(dateSpace, '\u00a0')
-  while (rest.length > width) {
-    const space = rest.lastIndexOf(' ', width)
-    const at = space > 0 ? space : rest.lastIndexOf('_', width - 1) + 1 || width
+  while (widthOf(rest) > width) {
+    const fits = cut(rest, width)
+    const space = rest.lastIndexOf(' ', fits.length)
+    const at = space > 0 ? space : fits.lastIndexOf('_') + 1 || fits.length
     lines.push(rest.slice(0, at).trimEnd())
     rest = rest.slice(at).trimStart()
   }

@@ -16,8 +16,8 @@ import type { RawInput } from '../management/perform.ts'
 import { readSecretFile } from './global-options.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
-/** Longer than an operation takes: the slowest go through much mail for 5 s. */
-const usualDeadlineMs = 15_000
+/** Longer than an operation takes: an export takes 20 s at most. */
+const usualDeadlineMs = 30_000
 /** The checks of the relays take up to 30 s. */
 const checksDeadlineMs = 60_000
 const triesMax = 5
@@ -68,10 +68,16 @@ function readToken(file: string): string {
 }
 
 function toAddress(path: string, { params = {}, query = {} }: RemoteInput): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => toSegment(params[name] ?? ''))
   const given = Object.entries(query as object).filter(([, value]) => value !== undefined)
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
   return search === '' ? filled : `${filled}?${search}`
+}
+
+/** These would name another address: URLs know no way to write them. */
+function toSegment(text: string): string {
+  if (['', '.', '..'].includes(text)) throw new UsageError(`"${text}" is no name and no id`)
+  return encodeURIComponent(text)
 }
 
 const newHeaders = (token: string, { body, ifVersion, ifAbsent = false }: RawInput): Record<string, string> => ({

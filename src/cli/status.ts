@@ -32,10 +32,10 @@ export const statusCommand = command({
   fault: ({ ok }) => (ok ? null : 'something needs attention; see above'),
 })
 
-/** Never returns. A service that does not answer is watched until it does. */
-async function watchStatus(call: Call, { clearScreen, output }: CliDeps): Promise<never> {
+/** Until nobody reads it. A service that does not answer is watched until it does. */
+async function watchStatus(call: Call, { clearScreen, output, readerGone }: CliDeps): Promise<void> {
   if (output.json) throw new UsageError('--watch is for people: leave out --json')
-  for (;;) {
+  while (!readerGone.aborted) {
     const text = await call('status.show', {}).then(describeStatus, (error: Error) => error.message)
     clearScreen()
     output.out(`${formatTime(new Date().toISOString())}\n\n${text}\n`)

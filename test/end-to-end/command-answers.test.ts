@@ -92,6 +92,13 @@ test('status --watch shows the status anew until it is stopped', async (t) => {
   assert.equal((await postern(env, ['status', '--watch', '--json'])).code, 2)
 })
 
+test('status --watch ends when whatever reads it ends', async (t) => {
+  const { child, ended, output } = startPostern(t, ['status', '--watch'], { env })
+  await eventually(() => output() !== '')
+  child.stdout?.destroy()
+  assert.deepEqual(await ended, [1, null])
+})
+
 test('about shows the database, and the last backup once there is one', async (t) => {
   const about = async () => (await postern(env, ['about'])).out
   assert.match(

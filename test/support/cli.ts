@@ -140,6 +140,7 @@ async function runHere(
     ask: async () => answer,
     readInput: async (charactersMax) => input.slice(0, charactersMax),
     clearScreen: () => {},
+    readerGone: new AbortController().signal,
     untilStopped: () => Promise.reject(new Error('start a process for it: spawnServe')),
   })
   return { code, out, err }
