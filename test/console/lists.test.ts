@@ -28,6 +28,31 @@ test('the search finds an email by its id as pages shorten it, by its Message-ID
   assert.equal((await visitor.post('/find', { q: 'outcome' })).status, 404, 'the name of a field in the record')
 })
 
+test('the search finds an address however it was copied', async () => {
+  const find = async (q: string) => (await visitor.post('/find', { q })).headers.get('location') ?? ''
+  const plain = await find('later1@example.com')
+  assert.match(plain, /^\/emails\?recipient=rc_/)
+  const copies = [
+    ...['\u200blater1@example.com', '\u202alater1@example.com\u202c', ' later1@example.com.', 'later1@example.com,'],
+    ...[
+      'mailto:later1@example.com',
+      'Ada <later1@example.com>',
+      'Ada <later1@example.com>; ',
+      '<mailto:later1@example.com>',
+    ],
+  ]
+  for (const copy of copies) assert.equal(await find(copy), plain, JSON.stringify(copy))
+  assert.equal((await visitor.post('/find', { q: `${'a'.repeat(300)}@example.com` })).status, 404)
+})
+
+test('an address with a wrong escape is a page that is not there', async () => {
+  for (const path of ['/emails/100%', '/apps/50%/keys']) {
+    const answer = await visitor.get(path)
+    assert.equal(answer.status, 404, path)
+    assert.match(await answer.text(), /<h1>/)
+  }
+})
+
 test('a list is exported as CSV and as JSON, with its filters, and the audit says so', async () => {
   const list = await (await visitor.get('/emails?state=deferred')).text()
   const filters = list.match(/name="filters" value="([^"]*)"/)?.[1]?.replaceAll('&quot;', '"') ?? ''
@@ -35,7 +60,9 @@ test('a list is exported as CSV and as JSON, with its filters, and the audit say
   const file = (format: string, more = {}) => visitor.post('/export', { list: 'emails', filters, format, ...more })
   const csv = await file('csv')
   assert.match(csv.headers.get('content-disposition') ?? '', /^attachment; filename="postern-emails-[\dT-]+\.csv"$/)
-  const [head, ...lines] = (await csv.text()).trim().split('\r\n')
+  const bytes = Buffer.from(await csv.arrayBuffer())
+  assert.equal(bytes.subarray(0, 3).toString('hex'), 'efbbbf', 'or Excel takes it for another encoding')
+  const [head, ...lines] = bytes.toString().trim().split('\r\n')
   assert.match(head ?? '', /^id,app,key,type,state,/)
   assert.ok(lines.length > 0 && lines.every((line) => line.includes(',deferred,')))
   const items: object[] = JSON.parse(await (await file('json')).text())

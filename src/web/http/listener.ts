@@ -72,7 +72,7 @@ const answerNotFound = (_request: FastifyRequest, reply: FastifyReply): FastifyR
 export function newListener(options: ListenerOptions): FastifyInstance {
   const { bodyBytesMax = 0, headerBytesMax = usualHeaderBytesMax, isProxy = isPrivateNetwork } = options
   const notFound = options.notFound ?? answerNotFound
-  const listener = fastify(fastifyOptions(headerBytesMax))
+  const listener = fastify(fastifyOptions(headerBytesMax, notFound))
   const max = Math.min(connectionsMax, Math.floor(heldBytesMax / (headerBytesMax + bodyBytesMax)))
   limitConnections(listener.server, { max, isProxy })
   refuseExpectations(listener.server)
@@ -89,7 +89,10 @@ export function newListener(options: ListenerOptions): FastifyInstance {
   return listener
 }
 
-const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => ({
+const fastifyOptions = (
+  headerBytesMax: number,
+  notFound: NonNullable<ListenerOptions['notFound']>,
+): FastifyHttpOptions<Server> => ({
   logger: false,
   genReqId: () => newId('req', Date.now()),
   requestTimeout: requestTimeoutMs,
@@ -107,9 +110,12 @@ const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => (
     requireHostHeader: false, // answered by `requireHost`, with our JSON
   },
   clientErrorHandler: refuseMalformed,
-  frameworkErrors: (_error, _request, reply) => {
+  // An address with a wrong escape: people get the page for an unknown one.
+  frameworkErrors: (_error, request, reply) => {
+    if (/\btext\/html\b/.test(request.headers.accept ?? ''))
+      return notFound(request as FastifyRequest, reply as FastifyReply)
     const error = { code: 'bad_request', message: 'The request line is malformed.' }
-    sendError(reply as FastifyReply, 400, error)
+    return sendError(reply as FastifyReply, 400, error)
   },
 })
 

@@ -1,4 +1,5 @@
 /** The frame of every page: head, navigation, search, footer. */
+import { splitCharacters } from '../../../domain/characters.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import { contentBegin } from './parts.ts'
 import { assets } from './respond.ts'
@@ -76,7 +77,7 @@ ${newAccountMenu(parts)}
 const newAccountMenu = ({ person }: PageParts): Html =>
   person === null
     ? none
-    : html`<details class="menu"><summary><span class="initial" aria-hidden="true">${person.name.slice(0, 1).toUpperCase()}</span> <span class="name">${person.name}</span></summary>
+    : html`<details class="menu"><summary><span class="initial" aria-hidden="true">${splitCharacters(person.name)[0]?.toUpperCase() ?? ''}</span> <span class="name">${person.name}</span></summary>
 <div><p class="soft">${person.name}, ${person.role}</p><a href="/account">Your account</a>
 <form method="post" action="/sign-out"><button class="plain">Sign out</button></form></div></details>`
 

@@ -109,7 +109,7 @@ const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
 const sendForm = newForm('send', {
   to: {
     label: 'To',
-    attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
+    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="you@example.com" autocomplete="email"`,
     hint: 'Uses the saved settings; its link does not work.',
   },
 })

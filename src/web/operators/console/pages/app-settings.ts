@@ -23,7 +23,7 @@ const paths = {
   keyPerMinute: 'limits.keyPerMinute',
 } as const
 
-const address = { attributes: html`type="email" spellcheck="false" autocomplete="off"` }
+const address = { attributes: html`inputmode="email" autocapitalize="none" spellcheck="false" autocomplete="off"` }
 const fields = settingFields(paths)
 const settingsForm = newForm('settings', {
   ...fields,

@@ -89,7 +89,7 @@ const lastEmails = 5
 const testForm = newForm('test-email', {
   to: {
     label: 'To',
-    attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
+    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="you@example.com" autocomplete="email"`,
     hint: 'Queued like any other email from the app, but its link does not work.',
   },
   type: { label: 'Email', choices: emailTypeNames },

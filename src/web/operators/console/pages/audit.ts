@@ -3,6 +3,7 @@ import { auditDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { dayMs } from '../../../../domain/duration.ts'
 import type { AuditGroup } from '../../../../domain/operator/audit.ts'
+import { parseTimestamp } from '../../../../domain/request/timestamp.ts'
 import { listAll } from '../../../../management/list-all.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -44,8 +45,8 @@ const toQuery = ({ app, actor, from, to, group }: Filters) => ({
 
 /** The text itself if it is no date: the operation says what is wrong with it. */
 function toTime(date: string, afterMs: number): string {
-  const ms = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(date) : Number.NaN
-  return Number.isNaN(ms) ? date : new Date(ms + afterMs).toISOString()
+  const begin = parseTimestamp(`${date}T00:00:00Z`, '')
+  return begin.ok ? new Date(begin.value + afterMs).toISOString() : date
 }
 
 export async function showAudit(visit: Visit): Promise<PageAnswer> {

@@ -19,9 +19,10 @@ export async function exportList(visit: Visit): Promise<PageAnswer> {
   const list = (form.get('list') ?? '') as ListName
   const { items } = await visit.get('list.export', { body: { list, filters: readFilters(form.get('filters')) } })
   const name = `postern-${list}-${new Date(now).toISOString().slice(0, 19).replaceAll(':', '')}`
+  // Excel takes a file for UTF-8 only if it begins so.
   return form.get('format') === 'json'
     ? { file: `${name}.json`, type: 'application/json', text: JSON.stringify(items, null, 2) }
-    : { file: `${name}.csv`, type: 'text/csv; charset=utf-8', text: toCsv(items) }
+    : { file: `${name}.csv`, type: 'text/csv; charset=utf-8', text: `\ufeff${toCsv(items)}` }
 }
 
 /** The operation checks them. */

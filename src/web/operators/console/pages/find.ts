@@ -21,9 +21,7 @@ const idPages = [
 
 /** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
 export async function find(visit: Visit): Promise<PageAnswer> {
-  const given = (visit.form.get('q') ?? '').trim()
-  // An address as mail programs copy it: Ada <ada@example.com>.
-  const text = /<([^<>\s]+@[^<>\s]+)>$/.exec(given.slice(-searchMax))?.[1] ?? given
+  const text = readSearch(visit.form.get('q') ?? '')
   if (text.length > searchMax) return notFoundPage(`A search may have at most ${searchMax} characters.`)
   // Also in the Message-ID and the bounce address of an email.
   const [email] = /em_[0-9a-z]{26}/.exec(text) ?? []
@@ -43,6 +41,14 @@ export async function find(visit: Visit): Promise<PageAnswer> {
     (await findReply(visit, text)) ??
     notFoundPage(text === '' ? searchable : `Nothing matches “${text}”. ${searchable}`)
   )
+}
+
+/** A text as people copy it: with marks that nobody sees, or with more than the address. */
+function readSearch(given: string): string {
+  const text = given.replace(/[\p{Cf}\p{Cc}]/gu, '').trim()
+  if (!text.includes('@')) return text
+  const end = text.slice(-searchMax).replace(/[\s,;.>]+$/, '')
+  return (/<([^<>\s]+@[^<>\s]+)$/.exec(end)?.[1] ?? (text.length > searchMax ? text : end)).replace(/^mailto:/i, '')
 }
 
 const searchable =

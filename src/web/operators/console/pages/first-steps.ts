@@ -59,7 +59,7 @@ const newAppForm = newForm('new-app', {
     label: 'Sender address',
     faults: ['from.address'],
     hint: 'An address your relay may send from.',
-    attributes: html`required type="email" placeholder="auth@acme.example" autocomplete="off"`,
+    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="auth@acme.example" autocomplete="off"`,
   },
   allowedUrls: {
     label: 'Allowed link',

@@ -54,12 +54,15 @@ const filterForm = newForm('filter', {
 const searchForm = newForm('search', {
   q: {
     label: 'Is this address suppressed?',
-    attributes: html`required type="email" placeholder="ada@example.com" autocomplete="off"`,
+    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="ada@example.com" autocomplete="off"`,
   },
 })
 
 const addForm = newForm('suppress', {
-  to: { label: 'Address', attributes: html`required type="email" autocomplete="off"` },
+  to: {
+    label: 'Address',
+    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" autocomplete="off"`,
+  },
   app: { label: 'App' },
   days: { label: 'For', choices: lives },
 })
