@@ -73,6 +73,7 @@ const show = command({
       ['state', describeState(message)],
       ['tries', message.tries],
       ['response', message.response],
+      ...message.trail.map(({ at, result }) => ['try', `${formatTimeAndAge(at)}: ${result}`] as const),
       ['recipient', message.email === null ? null : message.keepsRecipient ? 'sent along' : 'no longer kept'],
       ['JSON', message.payload],
     ]),

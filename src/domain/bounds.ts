@@ -76,6 +76,10 @@ export const webhooksListed = 100
 export const webhookDays = 3
 /** How long a sender has a webhook to itself; a try takes much less. */
 export const webhookLeaseMs = minuteMs
+/** Tries that a message keeps. */
+export const webhookTrailMax = 20
+/** How long a receiver that fails is left alone at most. */
+export const webhookPauseMaxMs = 5 * minuteMs
 /**
  * Recipients of one app that operators suppress: a list that somebody brings along from another provider is
  * imported as suppressions of all apps, by an admin of the whole service.

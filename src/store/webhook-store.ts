@@ -46,6 +46,8 @@ export type WebhookMessageRecord = WebhookMessage & {
   readonly tries: number
   readonly result: string | null
   readonly response: string | null
+  /** The last tries, at most `webhookTrailMax`. */
+  readonly trail: readonly { readonly at: number; readonly result: string }[]
   /** Whether it would be sent with the recipient. */
   readonly keepsRecipient: boolean
 }

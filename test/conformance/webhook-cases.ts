@@ -1,6 +1,13 @@
 /** Conformance: webhooks, from the event to the end of the last try. */
 import assert from 'node:assert/strict'
-import { keepDays, scanEveryMs, waitingWebhooksMax, webhookDays, webhookLeaseMs } from '../../src/domain/bounds.ts'
+import {
+  keepDays,
+  scanEveryMs,
+  waitingWebhooksMax,
+  webhookDays,
+  webhookLeaseMs,
+  webhookTrailMax,
+} from '../../src/domain/bounds.ts'
 import { type AppId, type EmailId, newId, type WebhookMessageId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import {
@@ -127,9 +134,28 @@ export function webhooks(it: It): void {
       [true, '500', 2],
       [false, '204', 1],
     ])
+    assert.deepEqual(
+      (await store.findWebhookMessage(app.id, second.id))?.trail.map(({ result }) => result),
+      ['500'],
+      'a lost lease leaves no try',
+    )
     assert.equal((await store.listWebhookMessages(app.id, 1)).length, 1)
     advance(webhookLeaseMs + clockMs)
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
+  })
+
+  it('a message keeps its last tries', async (_t, { store, advance }) => {
+    const { app } = await newReceiver(store, 'acme')
+    const id = await store.addWebhookMessage(failed(app.id))
+    for (let n = 0; n < webhookTrailMax + 2; n++) {
+      advance(clockMs)
+      const [claimed] = await store.claimWebhooks(app.id, 1)
+      assert.ok(claimed)
+      await store.endWebhookTry({ ...claimed, result: `5${10 + n}`, receiver: 'fails', waitMs: 0 })
+    }
+    const { trail = [] } = (await store.findWebhookMessage(app.id, id as WebhookMessageId)) ?? {}
+    assert.deepEqual([trail.length, trail[0]?.result, trail.at(-1)?.result], [webhookTrailMax, '512', '531'])
+    assert.ok((trail[0]?.at ?? 0) <= (trail.at(-1)?.at ?? 0))
   })
 
   it('a message is sent again at once, with its recipient unless it was accepted', async (_t, { store, advance }) => {

@@ -4,6 +4,7 @@
  * for a while.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { webhookPauseMaxMs } from '../../domain/bounds.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { redact } from '../../domain/redaction/redact.ts'
 import { gone, waitAfterTries, writeWebhook } from '../../domain/webhooks/webhook.ts'
@@ -29,7 +30,6 @@ const perAppMax = 2
 const sendingMax = 64
 /** A receiver that failed n times in a row is left alone for 5 s, 10 s, 20 s, … and five minutes at most. */
 const pauseMs = 5000
-const pauseMaxMs = 300_000
 
 const notSent = { isTaken: false, response: null } as const
 const closed: WebhookAnswer = { ...notSent, result: 'the key ring lacks the key that sealed it' }
@@ -93,7 +93,7 @@ export class WebhookSender {
     this.#receivers.set(due.app, receiver)
     const leftMs = receiver.pausedUntilMs - this.#deps.store.now()
     // More is left only after the clock was set back.
-    if (!due.isUrgent && leftMs > 0 && leftMs <= pauseMaxMs) return
+    if (!due.isUrgent && leftMs > 0 && leftMs <= webhookPauseMaxMs) return
     // One message tells whether a receiver is back.
     const room = (receiver.failures > 0 ? 1 : perAppMax) - receiver.sending
     const max = Math.min(room, sendingMax - this.#sending)
@@ -136,7 +136,7 @@ export class WebhookSender {
 
   #noteAnswer(receiver: Receiver, isTaken: boolean): void {
     receiver.failures = isTaken ? 0 : receiver.failures + 1
-    const pause = Math.min(pauseMaxMs, pauseMs * 2 ** (receiver.failures - 1))
+    const pause = Math.min(webhookPauseMaxMs, pauseMs * 2 ** (receiver.failures - 1))
     receiver.pausedUntilMs = isTaken ? 0 : this.#deps.store.now() + pause
   }
 

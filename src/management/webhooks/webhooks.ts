@@ -1,7 +1,7 @@
 /** The webhooks of an app: its receiver and the last messages, the secret that signs them, a test. */
 import { Type } from 'typebox'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { keepDays, webhookDays, webhooksListed } from '../../domain/bounds.ts'
+import { keepDays, webhookDays, webhooksListed, webhookTrailMax } from '../../domain/bounds.ts'
 import type { WebhookMessageId } from '../../domain/id.ts'
 import { webhookEvents, writeWebhook } from '../../domain/webhooks/webhook.ts'
 import type { WebhookMessageRecord } from '../../store/webhook-store.ts'
@@ -19,6 +19,7 @@ const WebhookMessageResource = closed({
   at: time(),
   state: Type.Enum(['waiting', 'sent', 'given_up']),
   tries: Type.Integer(),
+  lastTryAt: orNull(time()),
   nextTryAt: orNull(time()),
   result: orNull(Type.String({ description: 'The last try: the status of the answer, or why there was none.' })),
   response: orNull(
@@ -29,12 +30,17 @@ const WebhookMessageResource = closed({
 const WebhookMessageDetail = closed({
   ...WebhookMessageResource.properties,
   payload: Type.String({ description: 'The JSON that is sent, without the recipient.' }),
+  trail: Type.Array(closed({ at: time(), result: Type.String() }), {
+    description: `The last tries, at most ${webhookTrailMax}.`,
+  }),
+  failingSince: orNull(time('Since when the receiver has accepted nothing.')),
   keepsRecipient: Type.Boolean({ description: 'Whether it would be sent with the recipient (`to`).' }),
 })
 
-const presentMessage = ({ at, dueAt, email, event, id, response, result, tries }: WebhookMessageRecord) =>
+const presentMessage = ({ at, dueAt, email, event, id, response, result, trail, tries }: WebhookMessageRecord) =>
   ({
     ...{ id, event, email, at: iso(at), tries, result, response },
+    lastTryAt: isoOrNull(trail.at(-1)?.at ?? null),
     state: dueAt !== null ? 'waiting' : isTaken(result) ? 'sent' : 'given_up',
     nextTryAt: isoOrNull(dueAt === null ? null : Math.max(dueAt, at)),
   }) as const
@@ -134,14 +140,22 @@ export const showWebhook = operation({
   method: 'GET',
   path: '/v1/apps/{app}/webhooks/{message}',
   role: 'reader',
-  summary: 'Shows one message, with its JSON but without the recipient, and the last answer of the receiver.',
+  summary:
+    'Shows one message, with its JSON but without the recipient, its tries, and the last answer of the receiver.',
   answer: WebhookMessageDetail,
   errors: ['not_found'],
   async run({ store }, { params }, { id }) {
-    const found = await store.findWebhookMessage(id, params.message as WebhookMessageId)
+    const [found, receiver] = await Promise.all([
+      store.findWebhookMessage(id, params.message as WebhookMessageId),
+      store.findReceiver(id),
+    ])
     if (found === null) return messageNotFound()
-    const { keepsRecipient } = found
-    return done({ ...presentMessage(found), payload: writeWebhook(found, null), keepsRecipient })
+    const { keepsRecipient, trail } = found
+    return done({
+      ...{ ...presentMessage(found), payload: writeWebhook(found, null), keepsRecipient },
+      trail: trail.map(({ at, result }) => ({ at: iso(at), result })),
+      failingSince: isoOrNull(receiver?.failingSince ?? null),
+    })
   },
 })
 

@@ -1,5 +1,5 @@
 /** Webhooks: the secrets that sign them; the messages that wait, are leased to a sender, or have ended. */
-import { waitingWebhooksMax, webhookLeaseMs } from '../../domain/bounds.ts'
+import { waitingWebhooksMax, webhookLeaseMs, webhookTrailMax } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, type EmailId, newId, type WebhookMessageId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
@@ -130,18 +130,26 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
 }
 
 function* endWebhookTry(
-  { nowMs, prefix }: ScriptContext,
+  context: ScriptContext,
   { app, id, receiver, response = null, result, tries, waitMs }: WebhookTry,
 ): Script<void> {
+  const { nowMs, prefix } = context
   const ended = waitMs === null
   // One that the receiver did not accept may be sent again, until retention removes the recipient.
   const forgets = ended && receiver !== 'fails'
-  const updated = yield {
-    text: `update ${prefix}webhook_message set result = $3, due_at = $4, response = $5${forgets ? ', sealed = null' : ''}
-      where app_id = $6 and message_id = $1 and tries = $2 and due_at is not null returning 1`,
-    values: [id, tries, result, ended ? null : nowMs + waitMs, response, app],
+  const [row] = yield {
+    text: `select trail from ${prefix}webhook_message where app_id = $1 and message_id = $2 and tries = $3
+      and due_at is not null ${lock(context, 'for update')}`,
+    values: [app, id, tries],
   }
-  if (updated.length === 0 || receiver === null) return
+  if (row === undefined) return
+  const trail = [...toTrail(row), { at: nowMs, result }].slice(-webhookTrailMax)
+  yield {
+    text: `update ${prefix}webhook_message set result = $3, due_at = $4, response = $5, trail = $6${forgets ? ', sealed = null' : ''}
+      where app_id = $1 and message_id = $2`,
+    values: [app, id, result, ended ? null : nowMs + waitMs, response, JSON.stringify(trail)],
+  }
+  if (receiver === null) return
   const since = receiver === 'accepts' ? 'null' : 'coalesce(failing_since, $3)'
   yield {
     text: `update ${prefix}webhook_receiver set result = $2, failing_since = ${since} where app_id = $1`,
@@ -217,12 +225,16 @@ const toMessage = (row: Row) => ({
   at: row.at as number,
 })
 
+const toTrail = (row: Row): WebhookMessageRecord['trail'] =>
+  JSON.parse(row.trail as string) as WebhookMessageRecord['trail']
+
 const toMessageRecord = (row: Row): WebhookMessageRecord => ({
   ...toMessage(row),
   dueAt: row.due_at as number | null,
   tries: row.tries as number,
   result: row.result as string | null,
   response: row.response as string | null,
+  trail: toTrail(row),
   keepsRecipient: row.sealed !== null,
 })
 

@@ -329,6 +329,7 @@ create table webhook_message (
   tries integer not null,
   result text,                             -- of the last try
   response text,                           -- the beginning of what the receiver answered, redacted; null if it accepted
+  trail text not null default '[]',        -- JSON array of the last tries: at, result
   primary key (message_id, app_id)
 ) strict, without rowid;
 create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;

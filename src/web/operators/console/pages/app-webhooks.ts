@@ -1,6 +1,8 @@
 /** The webhooks of an app: their address and secret, how the receiver does, and the last messages. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { webhookPauseMaxMs } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
+import { describeDuration } from '../../../../domain/duration.ts'
 import { shortenId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -23,7 +25,7 @@ const addressForm = newForm('webhook', {
   webhookUrl: {
     label: 'Address',
     attributes: html`type="url" spellcheck="false" autocomplete="off" placeholder="https://app.acme.example/postern"`,
-    hint: 'Postern POSTs to this URL over HTTPS. Leave it empty to send nothing.',
+    hint: 'Postern POSTs each message to this URL. Leave it empty to send nothing.',
   },
 })
 
@@ -72,6 +74,12 @@ function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }:
 <button class="${hasSecret ? '' : 'main'}">${hasSecret ? 'Replace the secret' : 'Make a secret'}</button></form>`
 }
 
+/** While its receiver fails, a message that is due waits until one of them is accepted. */
+const renderNextTry = (nextTryAt: string, failingSince: string | null, now: number): Html =>
+  Date.parse(nextTryAt) > now || failingSince === null
+    ? due(nextTryAt, now)
+    : html`within ${describeDuration(webhookPauseMaxMs)}, unless others of this app are due first`
+
 const marks = { waiting: 'wait', sent: 'quiet', given_up: 'bad' } as const
 const states = { waiting: 'waiting', sent: 'sent', given_up: 'given up' } as const
 
@@ -85,11 +93,11 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
     url === null || !hasSecret || !may('operator')
       ? none
       : html`<div class="actions after">${button(`/apps/${slug}/webhooks/test`, 'Send a test message')}</div>`
-  const rows = items.map(({ at, email, event, id, nextTryAt, result, state, tries }) => [
+  const rows = items.map(({ at, email, event, id, lastTryAt, nextTryAt, result, state, tries }) => [
     html`<a href="/apps/${slug}/webhooks/${id}"><b>${event}</b></a><br>${age(at, now)}`,
     email === null ? html`–` : html`<a href="/emails/${email}">${shortenId(email)}</a>`,
     html`${mark(marks[state], states[state])}${result === null ? none : html`<br><span class="reply">${result}</span>`}`,
-    html`${tries}${nextTryAt === null || Date.parse(nextTryAt) <= now ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
+    html`${tries}${lastTryAt === null ? none : html`, the last ${age(lastTryAt, now)}`}${nextTryAt === null ? none : html`<br><span class="soft">next ${renderNextTry(nextTryAt, failingSince, now)}</span>`}`,
   ])
   const empty = 'No message was sent yet.'
   return html`${failing}${test}${table('Messages', ['Message', 'Email', 'State', 'Tries'], rows, { empty })}`
@@ -126,6 +134,7 @@ async function messagePage(visit: Visit, app: AppResource, error: OperationError
   const params = { app: app.slug, message: visit.params.message ?? '' }
   const message = await visit.get('webhook.show', { params })
   const { at, email, event, id, keepsRecipient, nextTryAt, payload, response, result, state, tries } = message
+  const { failingSince, lastTryAt, trail } = message
   const back = `/apps/${app.slug}/webhooks`
   const send = visit.may('operator')
     ? button(`${back}/${id}/send`, state === 'waiting' ? 'Send now' : 'Send again')
@@ -150,11 +159,22 @@ ${region(
   section(
     'Last try',
     html`${facts([
-      ['Tries', formatCount(tries)],
+      [
+        'Tries',
+        html`${formatCount(tries)}${lastTryAt === null ? none : html`, the last ${age(lastTryAt, visit.now)}`}`,
+      ],
       ['Answer', result ?? 'none yet'],
       ['Response', response === null ? null : html`<span class="reply">${response}</span>`],
-      ['Next try', nextTryAt === null ? null : due(nextTryAt, visit.now)],
-    ])}`,
+      ['Next try', nextTryAt === null ? null : renderNextTry(nextTryAt, failingSince, visit.now)],
+    ])}${
+      trail.length < 2
+        ? none
+        : table(
+            'Tries',
+            ['Try', 'Answer'],
+            trail.toReversed().map((each) => [time(each.at), each.result]),
+          )
+    }`,
   ),
 )}</div>`
   const status = error === null ? 200 : toHttpStatus(error)
