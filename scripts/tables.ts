@@ -11,6 +11,7 @@ import { tasks } from '../src/cli/program.ts'
 import { type Setting, settings } from '../src/config/settings.ts'
 import type { AuthHookKind } from '../src/domain/auth-hooks/auth-hook.ts'
 import { systems } from '../src/domain/auth-hooks/auth-hooks.ts'
+import { type IssueAdvice, issueAdvice } from '../src/domain/request/issue-advice.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
 import { services } from '../src/services/services.ts'
@@ -25,6 +26,7 @@ const generated: Readonly<Record<string, () => string>> = {
   commands: renderCommands,
   errors: renderErrors,
   features: renderFeatures,
+  ...renderIssues(),
   languages: renderLanguages,
   metrics: renderMetrics,
   providers: renderProviders,
@@ -116,6 +118,23 @@ function renderErrors(): string {
     .filter(([name]) => !authHookRefusals.includes(name))
     .map(([name, { message, status }]) => [code(name), `${status}`, message, remedies[status] ?? ''])
   return renderTable(['code', 'status', 'message', 'what to do'], rows)
+}
+
+/** A table for each code of a refusal that has issues. */
+function renderIssues(): Record<string, () => string> {
+  const entries = Object.entries(issueAdvice).map(([refusal, issues]) => {
+    const isOfBody = refusal === 'invalid_body'
+    const heads = ['issue', ...(isOfBody ? ['field'] : []), 'what to do']
+    const nameFields = (fields: readonly string[] | null) =>
+      fields === null ? 'any' : fields.length > 1 ? 'names in invitations' : fields.map(code).join(', ')
+    const toRow = ({ advice, codes, fields }: IssueAdvice) => [
+      codes.map(code).join(', '),
+      ...(isOfBody ? [nameFields(fields)] : []),
+      advice,
+    ]
+    return [`issues-${refusal}`, () => renderTable(heads, issues.map(toRow))] as const
+  })
+  return Object.fromEntries(entries)
 }
 
 function renderCommands(): string {

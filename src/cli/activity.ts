@@ -2,6 +2,7 @@
 import { Option } from 'commander'
 import { activityDays, appMinutesKept, keepDays } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
+import { adviseOnIssue } from '../domain/request/issue-advice.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/list-all.ts'
@@ -64,19 +65,20 @@ const byCode = (counts: Readonly<Record<string, number>>): string =>
     .map(([code, count]) => `${count} × ${code}`)
     .join(', ')
 
-type RefusalOptions = { code?: string; key?: string; to?: string; limit: number }
+type RefusalOptions = { app?: string; code?: string; key?: string; to?: string; limit: number }
 
 const listRefusals = command({
   use: 'list [app]',
   about: `list refused requests, newest first: the newest ${refusalsMax} of each app, and ${refusalsMax} that were over a limit`,
   options: [
+    option('--app <app>', 'filter by app'),
     option('--code <code>', 'filter by the code of the refusal, e.g. url_not_allowed'),
     option('--key <key>', 'filter by the id of the key'),
     option('--to <address>', 'filter by recipient'),
     limitOption(),
   ],
   examples: ['postern refusal list acme', 'postern refusal list --to ada@example.com'],
-  async run({ call }, [app]: readonly [string | undefined], { code, key, limit, to }: RefusalOptions) {
+  async run({ call }, [named]: readonly [string | undefined], { app = named, code, key, limit, to }: RefusalOptions) {
     const recipient = to === undefined ? undefined : (await call('email.find', { body: { to, limit: 1 } })).recipient
     const query = given({ app, code, key, recipient }) as NonNullable<CallInput<'refusal.list'>['query']>
     const refusals = await listAll(call, 'refusal.list', { query }, limit)
@@ -94,6 +96,11 @@ const listRefusals = command({
     }),
 })
 
+function describeIssue(issue: string): string {
+  const advice = adviseOnIssue(issue)
+  return advice === null ? issue : `${issue} (to fix it: ${advice})`
+}
+
 const showRefusal = command({
   use: 'show <request>',
   about: 'show one refused request by its requestId',
@@ -106,7 +113,7 @@ const showRefusal = command({
       ['app', refusal.app],
       ['key', refusal.key],
       ['response', `${refusal.status} ${refusal.code}: ${refusal.message}`],
-      ['issues', refusal.issues.join(', ')],
+      ...refusal.issues.map((issue) => ['issue', describeIssue(issue)] as const),
       ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
       ['check with', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
     ]),

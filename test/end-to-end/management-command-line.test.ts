@@ -203,7 +203,11 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
   assert.match(dead.err, /does not answer \(.*\): is POSTERN_URL right/)
   const service = await startTestService(t, { roles: new Set(['api']) })
   // fetch resolves these, and would call another operation.
-  for (const words of [['usage', '..'], ['email', 'retry', '.'], ['app', 'show', '']]) {
+  for (const words of [
+    ['usage', '..'],
+    ['email', 'retry', '.'],
+    ['app', 'show', ''],
+  ]) {
     const ran = await postern(env, [...words, '--url', 'http://127.0.0.1:1', '--token-file', token])
     assert.deepEqual([ran.code, /is no name and no id/.test(ran.err)], [2, true], words.join(' '))
   }

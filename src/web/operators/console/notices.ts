@@ -17,7 +17,7 @@ const notices = {
   all_retried: 'All deferred emails are due now, except those suspected of crashing a worker.',
   all_retried_more: 'Many emails are due now. Press “Retry … deferred…” again for the rest.',
   suppressed: 'The recipient is suppressed: mail to it is not sent.',
-  suppression_removed: 'Mail to the recipient is sent again. The person must ask the app for a new email.',
+  suppression_removed: 'The suppression was ended. The person must ask the app for a new email.',
   suppressions_cleared: 'The suppressions were cleared. Mail to these recipients is sent again.',
   suppressions_cleared_more: 'Many suppressions were cleared. Clear again for the rest.',
   domain_proved: 'The domain was added. You can now use addresses in it.',

@@ -2,6 +2,7 @@
 import { parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { shortenId } from '../../../../domain/id.ts'
+import { adviseOnIssue } from '../../../../domain/request/issue-advice.ts'
 import { allRefusalsMax, refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -94,10 +95,26 @@ type ListParts = {
   readonly empty?: string
 }
 
-/** Each refused request by itself. */
+type Group = { readonly first: Refused[number]; readonly count: number; readonly oldest: string }
+
+/** Requests that were refused one after the other for the same reason share a row. */
+function groupAlike(items: Refused): Group[] {
+  const groups: Group[] = []
+  const nameOf = ({ app, code, issues, key, origin }: Refused[number]) =>
+    JSON.stringify([app, code, issues, key, origin])
+  for (const item of items) {
+    const last = groups.at(-1)
+    if (last !== undefined && nameOf(last.first) === nameOf(item))
+      groups.splice(-1, 1, { ...last, count: last.count + 1, oldest: item.at })
+    else groups.push({ first: item, count: 1, oldest: item.at })
+  }
+  return groups
+}
+
+/** Newest first. */
 export function refusalsList(items: Refused, { visit: { now }, slugs, names, empty = '' }: ListParts): Html {
-  const rows = items.map(({ app, at, code, issues, key, origin, requestId }) => [
-    html`<a href="/refusals/${requestId}">${shortTime(at, now)}</a>`,
+  const rows = groupAlike(items).map(({ first: { app, at, code, issues, key, origin, requestId }, count, oldest }) => [
+    html`<a href="/refusals/${requestId}">${shortTime(at, now)}</a>${count === 1 ? none : html`<br><span class="soft">and ${formatCount(count - 1)} more since ${shortTime(oldest, now)}</span>`}`,
     html`${renderRefusalName(code)}${renderIssues(issues)}`,
     slugs.get(app) ?? 'deleted app',
     origin ?? '–',
@@ -114,6 +131,11 @@ const renderIssues = (issues: readonly string[]): Html =>
 
 const testAddress = (slug: string, origin: string): string =>
   `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
+
+function renderAdvice(issue: string): Html {
+  const advice = adviseOnIssue(issue)
+  return advice === null ? none : html`<br>To fix it: ${advice}.`
+}
 
 /** Whether an entry for the whole site would be new. */
 const mayBeAllowed = ({ allowedUrls }: AppResource, origin: string): boolean =>
@@ -190,7 +212,7 @@ ${section(
       'Issues',
       issues.length === 0
         ? null
-        : html`<ul>${issues.map((issue) => html`<li>${describeIssue(issue)} <code class="soft">${issue}</code></li>`)}</ul>`,
+        : html`<ul>${issues.map((issue) => html`<li>${describeIssue(issue)} <code class="soft">${issue}</code>${renderAdvice(issue)}</li>`)}</ul>`,
     ],
     ['Link origin', origin],
     ['Limit now', limit === undefined ? null : `${formatCount(app.limits[limit])} ${counts}`],

@@ -79,10 +79,8 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
   const { now, query } = visit
   const filters = readFilters(query, filterNames)
   const cursor = query.get('cursor')
-  const [list, slugs] = await Promise.all([
-    visit.get('suppression.list', { query: { ...filters, ...(cursor !== null && { cursor }) } as object }),
-    readSlugs(visit),
-  ])
+  const here = { ...filters, ...(cursor !== null && { cursor }) }
+  const [list, slugs] = await Promise.all([visit.get('suppression.list', { query: here as object }), readSlugs(visit)])
   // Most providers are not known by name.
   const hasProvider = list.items.some(({ destination }) => destination !== 'other')
   const rows = list.items.map((item) => [
@@ -92,15 +90,22 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     renderEnd(item, now),
     ...(hasProvider ? [item.destination] : []),
     renderCause(item),
+    mayRemove(item, visit)
+      ? linkButton(
+          `${toAddress({ ...here, remove: item.id })}#confirm`,
+          'End…',
+          `(${nameApp(item, slugs)}, ${reasonNames[item.reason]})`,
+        )
+      : none,
   ])
   const provider = hasProvider ? ['Mail provider'] : []
-  const heads = ['Last change', 'App', 'Reason', 'Ends', ...provider, 'Cause']
+  const heads = ['Last change', 'App', 'Reason', 'Ends', ...provider, 'Cause', '']
   const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
   const empty = next === null ? 'No recipient is suppressed.' : 'None here; there are older ones.'
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
 <div class="title"><h1>Suppressions</h1>${renderClear(filters, list.items.length, visit)}</div>
-<p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself. To end one now, search for its address or open its email.</p>
-${clearConfirmation(filters, visit)}
+<p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself. To end the one of an address, search for the address.</p>
+${clearConfirmation(filters, visit)}${removeConfirmation(list.items, toAddress(here), { slugs, visit })}
 ${renderSearch()}
 ${renderFilters(filters, slugs)}
 ${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : html`${older(next, 'End of the list.')}${exportForm('suppressions', filters)}`}`)}
@@ -130,7 +135,24 @@ const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boole
   app === null ? may('admin') && seesAll : may('operator')
 
 const renderRemove = (item: SuppressionResource, visit: Visit, back: string): Html =>
-  mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'Send mail again', { fields: { back } }) : none
+  mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'End it', { fields: { back } }) : none
+
+/** The rows have no address, so a wrong one could not be found again. */
+function removeConfirmation(
+  items: readonly SuppressionResource[],
+  back: string,
+  { slugs, visit }: { readonly slugs: Slugs; readonly visit: Visit },
+): Html {
+  const item = items.find(({ id }) => id === visit.query.get('remove'))
+  if (item === undefined || !mayRemove(item, visit)) return none
+  const why = item.reason === 'complaint' ? ' The recipient reported an email as spam, and may do so again.' : ''
+  const form = button(`/suppressions/${item.id}/remove`, 'End the suppression', { fields: { back }, kind: 'main' })
+  return confirmation(
+    `End this suppression of ${nameApp(item, slugs)}? New mail is then sent to this recipient.${why}`,
+    form,
+    back,
+  )
+}
 
 /** Above the emails of a recipient: that no mail is sent to it now, and the way to change that. */
 export const renderSuppressed = (
