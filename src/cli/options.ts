@@ -23,6 +23,12 @@ function parsePastTime(text: string, option: string): string {
   return parseTime(text, option, 'how long ago (10m, 2h, 3d), a date such as 2027-01-31')
 }
 
+/** A date, a time, or how long from now: `30d`. */
+function parseFutureTime(text: string): string {
+  const ms = parseLength(text)
+  return ms === null ? parseTime(text, '--expires') : new Date(Date.now() + ms).toISOString()
+}
+
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
 
 /** `30m`, `24h` or `7d` in milliseconds; null for anything else. */
@@ -50,8 +56,7 @@ export const typeOption = (): Option =>
 
 export const yesOption = (): Option => new Option('--yes', 'do not ask')
 
-export const expiresOption = (about: string): Option =>
-  option('--expires <date>', about, (text) => parseTime(text, '--expires'))
+export const expiresOption = (about: string): Option => option('--expires <date>', about, parseFutureTime)
 
 /** A time in the past: `10m` (ago), a date or a timestamp. */
 export const pastOption = (name: string, about: string, value = 'date'): Option =>

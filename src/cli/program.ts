@@ -137,7 +137,9 @@ function describeUsage(message: string): string {
   const [first = '', guess] = message.replace(/^error: /, '').split('\n')
   const meant = /Did you mean (?:one of )?(.+)\?/.exec(guess ?? '')?.[1]
   const text = first.replace(/'([^']*)'/g, '"$1"')
-  return meant === undefined ? `${text}; --help shows the usage` : `${text}. Did you mean "${meant}"?`
+  return meant === undefined
+    ? `${text.replace(/\.$/, '')}; --help shows the usage`
+    : `${text}. Did you mean "${meant}"?`
 }
 
 const storeErrors = ['KeyDiffers', 'SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch', 'BackupRefused']

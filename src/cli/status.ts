@@ -113,6 +113,12 @@ export const aboutCommand = command({
     record([
       ['service', `postern ${version}, Node ${node}`],
       ['database', `${database.kind} ${database.version}, ${describeBytes(database.bytes)}, schema ${database.schema}`],
+      [
+        'disk',
+        database.freeBytes === null
+          ? null
+          : `${describeBytes(database.freeBytes)} free; write-ahead log ${describeBytes(database.logBytes)}, reused`,
+      ],
       ['last backup', describeBackup(lastBackup)],
     ]),
 })
@@ -208,10 +214,18 @@ function describeChange({ before, after }: AuditResource): string {
       .filter((name) => after[name])
       .map((name) => `${name}: ${after[name]}`)
       .join(', ')
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return describeDifference('', before, after).join(', ')
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** `limits.daily: 30 → 68`: the values that differ, also within an object. */
+function describeDifference(path: string, before: unknown, after: unknown): string[] {
+  if (isObject(before) && isObject(after))
+    return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
+      describeDifference(path === '' ? name : `${path}.${name}`, before[name], after[name]),
+    )
   const show = (value: unknown) => (value === undefined ? 'none' : JSON.stringify(value))
-  return names
-    .filter((name) => show(before[name]) !== show(after[name]))
-    .map((name) => `${name}: ${show(before[name])} → ${show(after[name])}`)
-    .join(', ')
+  return show(before) === show(after) ? [] : [`${path}: ${show(before)} → ${show(after)}`]
 }

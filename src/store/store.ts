@@ -158,6 +158,10 @@ export type DatabaseDescription = {
   /** The version of the schema. */
   readonly schema: number
   readonly bytes: number
+  /** The write-ahead log of SQLite, which is reused. */
+  readonly logBytes: number
+  /** On the disk of the database file; null where it is not known. */
+  readonly freeBytes: number | null
 }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */

@@ -244,12 +244,12 @@ test('the delivery page says why a relay does not answer, and of one that answer
   await eventually(async () => (await page(visitor)).includes('unavailable'))
   assert.match(await page(visitor), /the connection was refused <span class="reply">[^<]*ECONNREFUSED/)
   // Its mail is due, and waits.
-  assert.match(await page(visitor), /<dt>Next attempt<\/dt>\s*<dd>when a relay answers</)
+  assert.match(await page(visitor), /<dt>Next attempt<\/dt>\s*<dd>when a relay accepts mail</)
   const list = await (await visitor.get('/emails')).text()
   const [email = ''] = /\/emails\/em_\w+/.exec(list) ?? []
   const detail = await (await visitor.get(email)).text()
-  assert.match(list, /waits until a relay answers/)
-  assert.match(detail, /It was accepted, and waits until a relay answers\./)
+  assert.match(list, /waits until a relay accepts mail/)
+  assert.match(detail, /It was accepted, and waits until a relay accepts mail\./)
   for (const shown of [list, detail, await (await visitor.get('/apps')).text()])
     assert.match(shown, /Nothing has been delivered since/)
   const answering = await page(newVisitor(service, await signIn(service)))

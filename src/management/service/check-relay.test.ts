@@ -49,5 +49,5 @@ test('a relay that goes on without an end is left after the time that the check 
   const { port } = await startScriptedServer(t, { mail: silence })
   const session = await SmtpSession.open(smtpTo(port, { greetingName: 'acme.test' }), AbortSignal.timeout(5000))
   assert.ok(session instanceof SmtpSession)
-  assert.match((await session.probeEnvelope(address, address, 50))?.text ?? '', /no answer came in time/)
+  assert.match((await session.probeEnvelope(address, address, 50))?.reply.text ?? '', /no answer came in time/)
 })

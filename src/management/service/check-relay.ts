@@ -70,10 +70,11 @@ async function checkServer(given: SmtpAddress, sample: Sample | null): Promise<C
       ? null
       : await session.probeEnvelope(chooseEnvelopeSender(sample, address.keepsSender), sample.to, relayMs)
   session.quit()
-  if (refusal !== null) return { ok: false, text: describeRefusal(refusal, address) }
+  if (refusal?.isOfRelay) return { ok: false, text: describeRefusal(refusal.reply, address) }
+  const said = refusal === null ? '' : `. It refused a probe from and to the app’s own address: “${refusal.reply.text}”`
   const how = leavesInClear(address) ? inClear : address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
   const login = address.credentials === null ? '' : ` and ${describeProof(address, tokens?.leftMs ?? 0)}`
-  return { ok: true, text: `answers ${how}${login}` }
+  return { ok: true, text: `answers ${how}${login}${said}` }
 }
 
 const describeRefusal = ({ text }: Reply, { greetingName }: SmtpAddress): string =>

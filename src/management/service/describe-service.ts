@@ -22,6 +22,8 @@ export const describeService = operation({
       version: Type.String(),
       schema: Type.Integer(),
       bytes: Type.Integer({ description: 'On PostgreSQL, of the schema with its indexes.' }),
+      logBytes: Type.Integer({ description: 'The write-ahead log of SQLite, which does not grow with the mail.' }),
+      freeBytes: orNull(Type.Integer({ description: 'On the disk of the database file; null on PostgreSQL.' })),
     }),
     lastBackup: orNull(Backup, `By \`postern backup\` in the last ${keepDays} days. Others are not known.`),
   }),

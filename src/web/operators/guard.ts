@@ -4,9 +4,8 @@
  * the console, and a request that may change something must come from the console's own origin: `same-site`
  * is another port or a sibling domain.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isLoopback } from '../../domain/client-network.ts'
-import { sendError } from '../http/listener.ts'
 
 /** How browsers reach the console. */
 export type ConsoleAddress = {
@@ -56,13 +55,20 @@ export function isFromOwnPage({ headers }: FastifyRequest): boolean {
   return URL.parse(headers.referer ?? '')?.host === headers.host
 }
 
-export function guardPages(pages: FastifyInstance, address: ConsoleAddress): void {
+type Refuse = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: { readonly code: string; readonly message: string },
+) => FastifyReply
+
+/** @param refuse answers a request that comes from elsewhere */
+export function guardPages(pages: FastifyInstance, address: ConsoleAddress, refuse: Refuse): void {
   pages.addHook('onRequest', async (request, reply) => {
     const own = findOrigin(address, request.headers.host)
     if (own?.startsWith('https:')) reply.header('strict-transport-security', 'max-age=31536000')
     if (own !== null && !comesFromElsewhere(request, own)) return
     const names = address.isLocal ? `${address.url}, or a name of this machine` : address.url
-    return sendError(reply, 403, {
+    return refuse(request, reply, {
       code: 'foreign_origin',
       message: `The console accepts requests only from its own pages, at ${names} (POSTERN_CONSOLE_URL).`,
     })

@@ -13,14 +13,15 @@ import { newLocalRunner } from '../../management/perform.ts'
 import type { EventStream } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { type Html, html } from '../../templates/html.ts'
-import { type ListenerDeps, newListener } from '../http/listener.ts'
+import { type ListenerDeps, newListener, sendError } from '../http/listener.ts'
 import { addManagementApi, type ManagementApiDeps, refuseOtherRoutes } from './api/routes.ts'
 import { addInbox, type InboxDeps } from './console/dev-inbox/inbox.ts'
 import { withoutIssues } from './console/form.ts'
+import { newCard } from './console/layout.ts'
 import { Live } from './console/live.ts'
 import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
-import { addAssets } from './console/respond.ts'
+import { addAssets, sendPage } from './console/respond.ts'
 import { newTurns } from './console/turns.ts'
 import { type PageDeps, PageFailed, renderAgain, sendErrorPage, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
@@ -83,7 +84,11 @@ function newPageDeps({ address, events, inbox, isDev, management }: ConsoleDeps)
 function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps): void {
   const { address, events, inbox, isDev, isProxy, management, oidc } = deps
   const { store } = management
-  guardPages(pages, address)
+  guardPages(pages, address, (request, reply, error) =>
+    wantsPage(request)
+      ? sendPage(reply, 403, newCard('Not from here', html`<p class="lead">${error.message}</p>`))
+      : sendError(reply, 403, error),
+  )
   pages.setErrorHandler((error: FastifyError, request, reply) => answerError(pageDeps, deps, { error, request, reply }))
   addAssets(pages)
   addRoutes(pages, pageDeps)
@@ -100,10 +105,12 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps)
     })
 }
 
+const wantsPage = ({ headers, url }: FastifyRequest): boolean =>
+  /\btext\/html\b/.test(headers.accept ?? '') && !url.startsWith('/v1')
+
 /** Programs get JSON, and people a page; an address of a page may end in a slash. */
 function answerNotFound(pageDeps: PageDeps, { request, reply }: Exchange): FastifyReply | Promise<FastifyReply> {
-  const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '') && !request.url.startsWith('/v1')
-  if (!wantsPage) return refuseOtherRoutes(request, reply)
+  if (!wantsPage(request)) return refuseOtherRoutes(request, reply)
   // `//` is no path of a URL.
   const { pathname, search } = URL.parse(request.url, 'http://console') ?? { pathname: '/', search: '' }
   const plain = pathname.replace(/\/$/, '')

@@ -35,6 +35,9 @@ export const failed = (failure: SmtpFailure, address: SmtpAddress): Submission =
 
 const toSource = ({ content }: Message): Source => ({ kind: 'reply', email: content })
 
+/** `isOfRelay`: not about the sender or the recipient alone. */
+export type ProbeRefusal = { readonly reply: Reply; readonly isOfRelay: boolean }
+
 export class SmtpSession {
   readonly #connection: RelayConnection
   readonly #address: SmtpAddress
@@ -106,7 +109,7 @@ export class SmtpSession {
    * Sends MAIL and RCPT without a message. Returns the reply if it is a failure of the relay as a whole: some
    * judge EHLO or the login only here. Otherwise null.
    */
-  async probeEnvelope(sender: EmailAddress, to: EmailAddress, withinMs: number): Promise<Reply | null> {
+  async probeEnvelope(sender: EmailAddress, to: EmailAddress, withinMs: number): Promise<ProbeRefusal | null> {
     const timer = setTimeout(() => this.#lose('no answer came in time'), withinMs)
     try {
       for (const command of [`MAIL FROM:<${sender}>\r\n`, `RCPT TO:<${to}>\r\n`]) {
@@ -114,11 +117,11 @@ export class SmtpSession {
         const text = await this.#nextReply()
         if (text.startsWith('2')) continue
         const failure = { stage: this.#stage, reply: parseReply(text), errorCode: null }
-        return classify(failure, this.#address).scope === 'relay' ? failure.reply : null
+        return { reply: failure.reply, isOfRelay: classify(failure, this.#address).scope === 'relay' }
       }
       return null
     } catch (error) {
-      return noReply((error as Error).message)
+      return { reply: noReply((error as Error).message), isOfRelay: true }
     } finally {
       clearTimeout(timer)
     }

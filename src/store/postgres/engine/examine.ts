@@ -30,7 +30,7 @@ export async function describeDatabase({
     (select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
       where relnamespace = $1::regnamespace and relkind in ('r', 'm')) as bytes`
   const [row] = await operators.query(text, [schema], { deadlineMs })
-  return { kind: 'PostgreSQL', version: String(row?.version), bytes: Number(row?.bytes) }
+  return { kind: 'PostgreSQL', version: String(row?.version), bytes: Number(row?.bytes), logBytes: 0, freeBytes: null }
 }
 
 export function judgeReplication(row: Row): Finding {

@@ -57,7 +57,11 @@ export function examineDisk(path: string): Finding {
   return { check: 'disk', ok: free >= diskBytesMin, detail }
 }
 
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
 export const describeDatabase = (path: string, schema: number): DatabaseDescription => ({
   ...{ kind: 'SQLite', version: process.versions.sqlite ?? '', schema },
-  bytes: [path, `${path}-wal`].reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0),
+  bytes: sizeOf(path),
+  logBytes: sizeOf(`${path}-wal`),
+  freeBytes: freeBytes(path),
 })

@@ -12,7 +12,7 @@ const notices = {
   saved: 'Saved. It takes effect with the next request.',
   link_known: 'This entry was already allowed. Nothing was changed.',
   key_revoked: 'The key was revoked. It is refused from now on.',
-  email_retried: 'The email is due now. It is sent as soon as a relay answers.',
+  email_retried: 'The email is due now. It is sent as soon as a relay accepts it.',
   email_cancelled: 'The email was cancelled, and its content deleted.',
   all_retried: 'All deferred emails are due now, except those suspected of crashing a worker.',
   all_retried_more: 'Many emails are due now. Press “Retry … deferred…” again for the rest.',

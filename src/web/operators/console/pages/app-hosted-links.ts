@@ -33,9 +33,9 @@ const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
   emailTypeNames.map(([type, label]) => [
     `opens-${type}`,
     {
-      label: `${label} opens`,
+      label: `Button of a ${label.toLowerCase()} opens`,
       faults: [`linkDestinations.${type}`],
-      attributes: html`placeholder="the link itself" spellcheck="false" autocomplete="off"`,
+      attributes: html`placeholder="the link that the app sent" spellcheck="false" autocomplete="off"`,
     },
   ]),
 )

@@ -5,6 +5,7 @@
 import { sampleLifeMs, sampleUrl } from '../../../../domain/app/sample-link.ts'
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { dayMs, describeDuration } from '../../../../domain/duration.ts'
+import { shortenId } from '../../../../domain/id.ts'
 import { quoteForShell } from '../../../../domain/shell.ts'
 import { listAll } from '../../../../management/list-all.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
@@ -62,7 +63,13 @@ async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPage
     listAll(visit.get, 'key.list', { params: { app: app.slug } }),
     visit.get('activity.show', { query: { app: app.slug, ...day.query(now) } }),
   ])
-  const names = new Map(items.flatMap(({ id, name }) => (name === null ? [] : [[id, name] as const])))
+  // A key that was replaced has the name of the new one.
+  const isShared = (name: string) => items.filter((other) => other.name === name).length > 1
+  const names = new Map(
+    items.flatMap(({ id, name }) =>
+      name === null ? [] : [[id, isShared(name) ? `${name} (${shortenId(id)})` : name] as const],
+    ),
+  )
   const ended = items.filter((key) => hasEnded(key, now))
   const live = items.filter((key) => !hasEnded(key, now)).toReversed()
   const confirmed = live.find(({ id }) => id === query.get('revoke') || id === query.get('replace'))
@@ -140,6 +147,9 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
   return keysPage(visit, app, { made: made.value })
 }
 
+/** A key that was replaced at once ended after the page was asked for. */
+const momentMs = 60_000
+
 /** The key, and how to send an email with it. */
 function renderNewKey(
   { key, name, oldEnds }: NonNullable<KeyPageState['made']>,
@@ -147,7 +157,7 @@ function renderNewKey(
   { now, shell }: Visit,
 ): Html {
   const body = {
-    to: 'you@example.com',
+    to: shell.hasInbox ? 'you@example.com' : 'YOUR-ADDRESS',
     type: 'magic_link',
     url: sampleUrl(app) ?? 'https://app.acme.example/sign-in?token=example',
     expiresAt: new Date(now + sampleLifeMs).toISOString(),
@@ -161,11 +171,11 @@ POSTERN_DELIVERY_KEY=${key}`
   const ends =
     oldEnds === undefined
       ? none
-      : Date.parse(oldEnds) <= now
+      : Date.parse(oldEnds) <= now + momentMs
         ? ' The old key is refused from now on.'
         : html` The old key works until ${time(oldEnds)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
-  const examples = html`<p>${linkButton(`/apps/${app.slug}#test-email`, 'Send a test email')}</p>
+  const examples = html`<p>${linkButton(`/apps/${app.slug}#test-email`, 'Send a test email')} ${linkButton(`/apps/${app.slug}/domain`, 'Check its DNS')}</p>
 <details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
 <details>
 <summary>Send emails from an app</summary>

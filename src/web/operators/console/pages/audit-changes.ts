@@ -1,5 +1,6 @@
 /** The values that an entry of the audit changed: a line for each, with its old and new value. */
 import { settingsByPath } from '../../../../domain/app/settings.ts'
+import { findSystem } from '../../../../domain/auth-hooks/auth-hooks.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { shortenId } from '../../../../domain/id.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
@@ -84,10 +85,21 @@ const labels: Readonly<Record<string, string>> = {
   hook: 'Auth server',
 }
 
+/** Settings of auth servers, as their form names them. */
+const hookSettings: Readonly<Record<string, string>> = {
+  verifyUrl: 'Verify URL',
+  'pages.default': 'Page of the app',
+  'lifeSeconds.default': 'Life of a link or code',
+  organisationName: 'Organisation',
+}
+
 export function nameField(path: string): string {
   const type = /^linkDestinations\.(.+)$/.exec(path)?.[1]
+  const [, system = '', setting = ''] = /^authHooks\.(\w+)\.(.+)$/.exec(path) ?? []
+  if (system !== '')
+    return `${hookSettings[setting] ?? setting.replaceAll('.', ' ')} of ${findSystem(system)?.title ?? system}`
   const label = settingsByPath.get(path)?.label ?? labels[path] ?? path
-  return type === undefined ? label : `${nameEmailType(type)} opens`
+  return type === undefined ? label : `Button of a ${nameEmailType(type).toLowerCase()} opens`
 }
 
 function renderValue(path: string, value: Value, names: Slugs): Html {

@@ -5,7 +5,7 @@ import { dayMs } from '../../../../domain/duration.ts'
 import type { AuditGroup } from '../../../../domain/operator/audit.ts'
 import { parseTimestamp } from '../../../../domain/request/timestamp.ts'
 import { listAll } from '../../../../management/list-all.ts'
-import type { AuditResource } from '../../../../management/resources.ts'
+import type { AppResource, AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm } from '../form.ts'
 import { button, older, readFilters, section, tabs } from '../parts.ts'
@@ -53,12 +53,13 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const filters: Filters = readFilters(visit.query, filterNames)
   const cursor = visit.query.get('cursor')
   const slugs = await readSlugs(visit)
-  const known = new Map([...slugs, ...(await readPeople(visit))])
+  const names = new Map([...slugs, ...(await readPeople(visit))])
   const query = { ...toQuery(filters), ...(cursor !== null && { cursor }) }
   const list = await visit.call('audit.list', { query })
   const needsApp = !list.ok && list.error.code === 'not_permitted'
   if (!list.ok && !needsApp && list.error.code !== 'invalid_request') throw new PageFailed(list.error)
   const { items, next } = list.ok ? list.value : { items: [], next: null }
+  const known = { names, apps: await readChangedApps(visit, items) }
   const address = (more: Readonly<Record<string, string>>) => {
     const given = Object.entries({ ...filters, ...more }).filter(([, value]) => value !== '')
     return given.length === 0 ? '/audit' : `/audit?${new URLSearchParams(given)}`
@@ -69,7 +70,7 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
   const note = html`<p class="lead">Choose an app: only admins can read the audit for the whole service.</p>`
   const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
-  const rows = html`${renderDays(items, known, visit)}${older(next === null ? null : address({ cursor: next }), end)}${items.length === 0 ? none : exportForm('audit', toQuery(filters))}`
+  const rows = html`${renderDays(items, known, visit.now)}${older(next === null ? null : address({ cursor: next }), end)}${items.length === 0 ? none : exportForm('audit', toQuery(filters))}`
   const body = html`<h1>Audit</h1>
 ${tabs('Kinds of change', entries, current)}
 ${shown.problem}
@@ -113,8 +114,9 @@ async function readPeople({ get, may, seesAll }: Visit): Promise<Slugs> {
 
 const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-function renderDays(items: readonly AuditResource[], names: Slugs, visit: Visit): Html {
-  const { now } = visit
+type Known = { readonly names: Slugs; readonly apps: ChangedApps }
+
+function renderDays(items: readonly AuditResource[], known: Known, now: number): Html {
   if (items.length === 0) return html`<p class="empty">No entry matches these filters.</p>`
   const recent = new Map([
     [toDay(now), 'Today'],
@@ -124,7 +126,7 @@ function renderDays(items: readonly AuditResource[], names: Slugs, visit: Visit)
   return html`${[...days].map(([day, entries]) =>
     section(
       recent.get(day) ?? day,
-      html`<ol class="entries">${entries.map(({ newest, times }) => renderEntry({ newest, times }, names, visit))}</ol>`,
+      html`<ol class="entries">${entries.map(({ newest, times }) => renderEntry({ newest, times }, known))}</ol>`,
       { note: recent.has(day) ? `${day} (UTC)` : 'UTC' },
     ),
   )}`
@@ -157,24 +159,35 @@ const ways: Readonly<Record<AuditResource['via'], string>> = {
   service: 'in dev mode',
 }
 
-function renderEntry({ newest: entry, times }: Folded, names: Slugs, { may }: Visit): Html {
+function renderEntry({ newest: entry, times }: Folded, { apps, names }: Known): Html {
   const { action, at, actor, via } = entry
   return html`<li><time datetime="${at}">${at.slice(11, 19)}</time>
 <div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}${times > 1 ? `, ${formatCount(times)} times` : ''}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
-${renderChanges(entry, names)}${may('operator') ? renderUndo(entry, names) : none}</div></li>
+${renderChanges(entry, names)}${renderUndo(entry, apps)}</div></li>
 `
 }
 
-/** The entries of an allow-list that a change removed can be allowed again; one that is there stays. */
-function renderUndo({ action, app, before }: AuditResource, names: Slugs): Html {
-  const slug = names.get(app ?? '')
-  if (action !== 'app.update' || slug === undefined) return none
-  const removed = (['allowedUrls', 'appSchemes'] as const).flatMap((kind) => {
-    const entries = before?.[kind]
-    return Array.isArray(entries) ? entries.map((entry) => [kind, String(entry)] as const) : []
+/** The entries of allow-lists that a change removed. */
+const findRemoved = ({ action, before }: AuditResource) =>
+  (['allowedUrls', 'appSchemes'] as const).flatMap((kind) => {
+    const entries = action === 'app.update' ? before?.[kind] : null
+    return Array.isArray(entries) ? entries.map((entry) => ({ kind, entry: String(entry) })) : []
   })
-  const buttons = removed.map(([kind, entry]) =>
-    button(`/apps/${slug}/links/add`, `Allow ${entry} again`, { fields: { kind, entry } }),
-  )
+
+/** The apps of which an allow-list was changed, by their ids: what is allowed by now has no button. */
+async function readChangedApps({ call, may }: Visit, items: readonly AuditResource[]): Promise<ChangedApps> {
+  const ids = may('operator') ? items.filter((item) => findRemoved(item).length > 0).map(({ app }) => app ?? '') : []
+  const found = await Promise.all([...new Set(ids)].map((app) => call('app.show', { params: { app } })))
+  return new Map(found.flatMap((app) => (app.ok ? [[app.value.id, app.value] as const] : [])))
+}
+type ChangedApps = ReadonlyMap<string, AppResource>
+
+/** Entries that a change removed can be allowed again. */
+function renderUndo(entry: AuditResource, apps: ChangedApps): Html {
+  const app = apps.get(entry.app ?? '')
+  if (app === undefined) return none
+  const buttons = findRemoved(entry)
+    .filter((removed) => !app[removed.kind].includes(removed.entry))
+    .map((fields) => button(`/apps/${app.slug}/links/add`, `Allow ${fields.entry} again`, { fields }))
   return buttons.length === 0 ? none : html`<div class="actions">${buttons}</div>`
 }

@@ -27,7 +27,7 @@ export type Pause = { readonly disabled: ReadonlySet<string>; readonly stops: re
 /** The event that ends a stop; null if there is none. */
 export function describeStopEnd([stop]: Pause['stops']): string | null {
   if (stop === undefined) return null
-  return stop.kind === 'no_relay' ? 'a relay answers' : 'a process sends mail'
+  return stop.kind === 'no_relay' ? 'a relay accepts mail' : 'a process sends mail'
 }
 
 /** When the next attempt is, or on what the email waits; nothing where neither is known. */

@@ -184,9 +184,15 @@ ${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}
   const end =
     finishedAt === null || (state !== 'expired' && state !== 'cancelled')
       ? none
-      : html`<li class="${state}">${after(finishedAt)} <b>${state}</b></li>`
+      : html`<li class="${state}">${after(finishedAt)} <b>${state}</b>${isDuringAttempt(email) ? html` <span class="soft">during attempt ${email.attempts}</span>` : none}</li>`
   return html`<ol class="timeline"><li>${time(acceptedAt)} <b>accepted</b></li>${attempts}${next}${end}</ol>`
 }
+
+/** An attempt that the end of the link cut short is not in the trail. */
+const isDuringAttempt = ({ attempts, state, trail }: Detail): boolean =>
+  state === 'expired' &&
+  attempts >
+    trail.filter(({ outcome, source }) => source === undefined && !['lost', 'unattempted'].includes(outcome)).length
 
 /** Runs a change of an email; its page shows an error. */
 const changing =

@@ -70,8 +70,9 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
       ? []
       : (await visit.get('refusal.list', { query: { recipient, limit: refusalsShown } })).items
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
+  const suppressed = recipient === undefined ? [] : await readSuppressed(visit, recipient)
   const rows = isUnknown
-    ? renderUnknown(visit, refused)
+    ? renderUnknown(visit, refused, suppressed.length > 0)
     : renderEmails(list.items, visit, {
         ...{ withApp: true, slugs, pause },
         ...(Object.keys(whole).length > 0 && { empty: 'No email matches.' }),
@@ -82,8 +83,8 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', renderProblems(pause.stops, '', { isShort: true }))}
 ${await renderNotes(whole, visit)}
-${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
-${filters.recipient !== undefined && newest !== undefined && cursor === null ? region('newest', await renderNewest(newest, visit, pause)) : none}
+${filters.recipient === undefined ? none : region('suppressed', renderSuppressed(suppressed, { slugs, visit, back: toAddress({ recipient: filters.recipient }) }))}
+${filters.recipient !== undefined && newest !== undefined && cursor === null ? region('newest', await renderNewest(newest, refused[0], { pause, visit })) : none}
 ${filters.recipient === undefined || cursor !== null ? none : region('refused', await renderRefused(visit, filters.recipient, { refused, slugs }))}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items, whole)}
@@ -91,15 +92,18 @@ ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${c
   return { title: 'Emails', body, nav: 'emails', ...(cursor === null && { live: 'service' }) }
 }
 
-async function renderSuppressedRecipient(visit: Visit, recipient: string, slugs: Slugs): Promise<Html> {
-  const { items } = await visit.get('suppression.list', { query: { recipient } })
-  return renderSuppressed(items, { slugs, visit, back: toAddress({ recipient }) })
-}
+const readSuppressed = async ({ get }: Visit, recipient: string) =>
+  (await get('suppression.list', { query: { recipient } })).items
 
 /** The newest email to an address, explained: mostly, the search was for that one. */
-async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Visit, pause: Pause): Promise<Html> {
+async function renderNewest(
+  { id, state, acceptedAt }: EmailResource,
+  refused: Refused[number] | undefined,
+  { pause, visit }: { readonly pause: Pause; readonly visit: Visit },
+): Promise<Html> {
   const explanation = explainWait(await visit.get('email.show', { params: { email: id } }), pause)
-  return html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}</p>
+  const isNewer = refused !== undefined && refused.at > acceptedAt
+  return html`${isNewer ? html`<p class="lead">${renderNewestRefusal(refused, visit)}</p>` : none}<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}</p>
 <p>${explanation} ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
 }
 
@@ -121,12 +125,17 @@ async function renderRefused(
 const refusalsShown = 10
 type Refused = Answer<'refusal.list'>['items']
 
+const renderNewestRefusal = ({ at, code, requestId }: Refused[number], { now }: Visit): Html =>
+  html`The newest request for it was refused ${age(at, now)}: ${nameRefusal(code)}. <a href="/refusals/${requestId}">Show why</a>`
+
 /** An address to which no email was accepted. */
-function renderUnknown({ now, seesAll }: Visit, [newest]: Refused): Html {
-  const none = html`No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days`
-  if (newest !== undefined)
-    return html`<p class="lead">${none}. The newest request for it was refused ${age(newest.at, now)}: ${nameRefusal(newest.code)}. <a href="/refusals/${newest.requestId}">Show why</a></p>`
-  return html`<p class="lead">${none}.</p>
+function renderUnknown(visit: Visit, [newest]: Refused, isSuppressed: boolean): Html {
+  const { seesAll } = visit
+  const nothing = html`No email to this address was accepted${seesAll ? '' : ' by the apps that you can see'} in the last ${keepDays} days`
+  if (newest !== undefined) return html`<p class="lead">${nothing}. ${renderNewestRefusal(newest, visit)}</p>`
+  if (isSuppressed)
+    return html`<p class="lead">${nothing}. It would not be sent: the address is suppressed, as shown above.</p>`
+  return html`<p class="lead">${nothing}.</p>
 <p>Check the spelling. If the address is right and no refused request is kept for it, the request probably did not reach Postern, or its key was unknown: search the log for invalid_key.</p>`
 }
 

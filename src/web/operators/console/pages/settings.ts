@@ -65,6 +65,12 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
   const about = facts([
     ['Postern', `${version}, on Node ${node}`],
     ['Database', `${database.kind} ${database.version}, ${describeBytes(database.bytes)}`],
+    [
+      'Disk',
+      database.freeBytes === null
+        ? null
+        : html`${describeBytes(database.freeBytes)} free; the write-ahead log beside the database has ${describeBytes(database.logBytes)} and is reused`,
+    ],
     ['Schema', String(database.schema)],
     ['Last backup', backup],
     ['Console address', consoleUrl],
