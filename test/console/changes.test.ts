@@ -231,7 +231,7 @@ test('a person sees and ends own sessions alone', async () => {
   const [elsewhere] = ids.filter((id) => text.includes(`/account/sessions/${id}/end`))
   const [foreign] = await of(other)
   for (const id of [elsewhere, foreign?.id, 'ses_none'])
-    assert.equal((await visitor.post(`/account/sessions/${id}/end`)).status, 303, id)
+    assert.equal((await visitor.post(`/account/sessions/${id}/end`)).status, 303, String(id))
   assert.deepEqual([(await of(own)).length, (await of(other)).length], [1, 1])
   assert.equal((await visitor.get('/account')).status, 200, 'its own session goes on')
 })

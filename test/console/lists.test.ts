@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { shortenId } from '../../src/domain/id.ts'
-import { newVisitor, signInMany, startBusyConsole } from '../support/console.ts'
+import { newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
 import { newSender, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -110,6 +110,8 @@ test('an entry that was removed from an allow-list can be allowed again from the
   assert.match(audit, /Allow https:\/\/undone\.example again/)
   const reader = newVisitor(service, await signIn(service, 'reader'))
   assert.doesNotMatch(await (await reader.get('/audit?app=acme')).text(), /Allow https/)
+  await visitor.post('/apps/acme/links/add', { kind: 'allowedUrls', entry })
+  assert.doesNotMatch(await (await visitor.get('/audit?app=acme')).text(), /Allow https:\/\/undone/)
 })
 
 test('a limit that refused requests says what would have been enough', async () => {
