@@ -3,15 +3,20 @@ import { after, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { startTestService } from '../../test/support/service.ts'
 import { eventually } from '../../test/support/wait.ts'
+import { appMinutesKept } from '../domain/bounds.ts'
+import { recentOutages } from '../domain/delivery/kept-outages.ts'
 import type { RelayState } from '../domain/delivery/relay-state.ts'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
+import { minuteMs } from '../domain/duration.ts'
 import { newId } from '../domain/id.ts'
 import type { ActivityRow } from '../domain/operator/activity.ts'
+import type { KeptCheck } from '../store/activity-store.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import { type AttemptRecorded, EventStream, type PosternEvent } from './events.ts'
 import { Recorder } from './recorder.ts'
 
 const { store } = await startTestService({ after }, { roles: new Set(['api']) })
+const checks = { findCheck: store.findCheck, swapCheck: store.swapCheck }
 
 test('the first count after a quiet time is written soon, the next five seconds later', async (t) => {
   const written: ActivityRow[][] = []
@@ -19,7 +24,7 @@ test('the first count after a quiet time is written soon, the next five seconds 
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   const recorder = new Recorder({
     store: {
-      ...{ now: store.now, addRefusals: store.addRefusals },
+      ...{ now: store.now, addRefusals: store.addRefusals, ...checks },
       addActivity: async (rows) => void written.push([...rows]),
       noteNode: async () => {},
       removeNode: async () => {},
@@ -62,7 +67,7 @@ test('a relay is tried once an attempt with it has ended, and the process says s
   })
   const recorder = new Recorder({
     store: {
-      ...{ now: store.now, addRefusals: store.addRefusals, addActivity: store.addActivity },
+      ...{ now: store.now, addRefusals: store.addRefusals, ...checks, addActivity: store.addActivity },
       noteNode: async ({ relays }) => void noted.push(relays.map(({ tried }) => tried)),
       removeNode: async () => {},
     },
@@ -99,6 +104,7 @@ test('a relay is tried once an attempt with it has ended, and the process says s
 /** A recorder whose store takes all, but for what is given. */
 function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['store']> = {}) {
   const clock = { ms: 1000 }
+  let kept: KeptCheck | null = null
   const notes: RelayState[][] = []
   const seen: PosternEvent[] = []
   const events = new EventStream()
@@ -107,6 +113,11 @@ function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['st
   const recorder = new Recorder({
     store: {
       ...{ now: () => clock.ms, addRefusals: async () => {}, addActivity: async () => {} },
+      findCheck: async () => kept,
+      swapCheck: async (_, __, result) => {
+        kept = { at: 0, result }
+        return true
+      },
       ...{ noteNode: async ({ relays }) => void notes.push([...relays]), removeNode: async () => {} },
       ...given,
     },
@@ -119,7 +130,9 @@ function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['st
   const settle = async () => {
     for (let n = 0; n < 5; n++) await setImmediate()
   }
-  return { clock, events, notes, recorder, seen, settle }
+  const listKept = () =>
+    recentOutages(kept, clock.ms).map(({ from, reason, relay, until }) => [relay, from, until, reason])
+  return { clock, events, listKept, notes, recorder, seen, settle }
 }
 
 test('a process says every ten seconds that it lives, until it stops', async (t) => {
@@ -171,6 +184,23 @@ test('the last outage of a relay is from when it went away to when it came back'
       [6000, '', second],
     ],
   )
+})
+
+test('outages are kept for all processes, and one that goes on is not over', async (t) => {
+  const { clock, events, listKept, recorder, settle } = newSubject()
+  t.after(() => recorder.stop())
+  const change = async (ms: number, available: boolean) => {
+    clock.ms = ms
+    events.emit({ kind: 'relay_changed', relay: 'r1', available, reason: available ? '' : 'ETIMEDOUT' })
+    await settle()
+    return listKept()
+  }
+  assert.deepEqual(await change(2000, false), [])
+  assert.deepEqual(await change(3000, true), [['r1', 2000, 3000, 'ETIMEDOUT']])
+  assert.deepEqual(await change(4000, false), [], 'no email was accepted: the same outage')
+  assert.deepEqual(await change(5000, true), [['r1', 2000, 5000, 'ETIMEDOUT']])
+  clock.ms = 5000 + appMinutesKept * minuteMs
+  assert.deepEqual(listKept(), [], 'hours later')
 })
 
 test('a store that is away is no bug of the recorder; anything else is', async () => {

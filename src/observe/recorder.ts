@@ -13,6 +13,7 @@ import type { NodeFault, NodeRecord } from '../domain/operator/node.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, LogChanged, RelayChanged } from './events.ts'
+import { keepOutage } from './keep-outage.ts'
 import type { Queueing } from './queueing.ts'
 import { RelayHealth } from './relay-health.ts'
 
@@ -23,7 +24,10 @@ const noteEveryMs = 10_000
 const stopMs = 1000
 
 export type RecorderDeps = {
-  readonly store: Pick<Store, 'addActivity' | 'addRefusals' | 'noteNode' | 'removeNode' | 'now'>
+  readonly store: Pick<
+    Store,
+    'addActivity' | 'addRefusals' | 'findCheck' | 'noteNode' | 'now' | 'removeNode' | 'swapCheck'
+  >
   readonly events: EventStream
   readonly node: Omit<NodeRecord, 'seenAt' | 'relays' | 'faults'>
   readonly relays: readonly MeasuredRelay[]
@@ -101,8 +105,15 @@ export class Recorder {
   }
 
   #noteChange({ relay, ...change }: RelayChanged): void {
-    this.#relays.get(relay)?.changed(change, this.#deps.store.now())
+    const { node, store } = this.#deps
+    const health = this.#relays.get(relay)
+    const before = health?.state().lastOutage
+    health?.changed(change, store.now())
+    const after = health?.state().lastOutage
     this.#noteNode()
+    const outage = change.available ? after : before
+    if (before !== after && outage)
+      this.#write(() => keepOutage(store, { ...outage, relay, node: node.id }, change.available))
   }
 
   #noteLog({ reason }: LogChanged): void {

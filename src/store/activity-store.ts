@@ -43,8 +43,8 @@ export type RefusalQuery = {
   readonly limit: number
 }
 
-/** The checks of the service, its backup, the state of its alerts, or the domain of an app. */
-export type CheckSubject = 'service' | 'backup' | 'alerts' | AppId
+/** The checks of the service or of the domain of an app, the last backup and outages, the state of alerts. */
+export type CheckSubject = 'service' | 'backup' | 'alerts' | 'outages' | AppId
 
 export type KeptCheck = { readonly at: number; readonly result: unknown }
 

@@ -6,6 +6,7 @@ import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
 import { presentCounts } from '../../src/management/activity.ts'
 import type { NodeResource } from '../../src/management/resources.ts'
 import type { Situation } from '../../src/management/service/condition.ts'
+import { listOutages } from '../../src/management/service/outages.ts'
 
 export const nowMs = Date.UTC(2026, 0, 1)
 export const ago = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
@@ -102,6 +103,7 @@ export function newSituation(situation: Given): Situation {
       byApp: countsOf(byApp),
     },
     replies: replies ?? {},
+    outages: listOutages(situation.nodes ?? [], []),
     lately: countOf(counts ?? all),
     latest: countOf(latest ?? counts ?? all),
     ...given,

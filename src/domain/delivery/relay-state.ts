@@ -27,6 +27,14 @@ export type MeasuredRelay = {
   connections(): RelayConnections
 }
 
+/** A time in which a relay took no mail, in milliseconds since 1970. */
+export type Outage = {
+  readonly relay: string
+  readonly from: number
+  readonly until: number
+  readonly reason: string
+}
+
 export type RelayState = Pick<MeasuredRelay, 'name' | 'certificateExpiresAt'> & {
   readonly available: boolean
   /** Whether an attempt of this process has ended: before, it only seems to be available. */

@@ -126,7 +126,7 @@ function subtract(all: Refused, parts: readonly ActivityCounts[]): Refused {
 }
 
 /** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
-function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] {
+function judgeLate({ apps, late, nowMs, outages, queue }: Situation): Condition[] {
   const countedAt = Date.parse(queue.countedAt)
   const delayed = apps.flatMap(({ id, slug }) => {
     const lateMs = countedAt - (late.find(({ app }) => app === id)?.since ?? countedAt)
@@ -135,7 +135,7 @@ function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] 
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
-  const endedMs = outageEnd(nodes)
+  const endedMs = outageEnd(outages)
   // Mail that was due only after the outage waits for another reason.
   const isLeft = delayed.every(({ lateMs }) => countedAt - lateMs <= endedMs)
   if (isLeft && nowMs - endedMs < recoveryMs) {
@@ -168,9 +168,9 @@ function judgeExpired({ apps, byApp, expired }: Situation): Condition[] {
 
 /** Apps with the same reply have one cause; refused requests of each app have their own. */
 function judgeApps(situation: Situation, isStopped: boolean): Condition[] {
-  const { apps, nodes, nowMs, replies } = situation
+  const { apps, nowMs, outages, replies } = situation
   // The outage says why mail is deferred, and for some minutes after it the counts hold its attempts.
-  const isExplained = isStopped || nowMs - outageEnd(nodes) < overMinutes * minuteMs
+  const isExplained = isStopped || nowMs - outageEnd(outages) < overMinutes * minuteMs
   const kinds = appConditionKinds.filter((kind) => !(kind === 'mail_deferred' && isExplained))
   return kinds.flatMap((kind) => {
     const { describe, isUrgent, state } = appConditions[kind]

@@ -1,6 +1,7 @@
 /** The conditions that need attention, the records in which they are found, and the words they share. */
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import type { Outage } from '../../domain/delivery/relay-state.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { HeardSource } from '../../store/report-store.ts'
@@ -92,6 +93,8 @@ export type Situation = {
   /** Receivers that do not take webhooks. */
   readonly webhooks: readonly WebhookFault[]
   readonly nodes: readonly NodeResource[]
+  /** Outages of relays that are over. */
+  readonly outages: readonly Outage[]
   /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts
   /** The same of the last `overMinutes`. */

@@ -3,16 +3,16 @@ import { test } from 'node:test'
 import { ago, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import { findEarlier } from './earlier.ts'
-import { outageEnd } from './outages.ts'
+import { listOutages, outageEnd } from './outages.ts'
 
 test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
   const minute = nowMs / minuteMs
   const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
   const nodes = [node({ relays: [relay('r1', true, outage)] })]
-  assert.equal(outageEnd(nodes), Date.parse(outage.until))
+  assert.equal(outageEnd(listOutages(nodes, [])), Date.parse(outage.until))
   const earlier = findEarlier({
     nowMs,
-    nodes,
+    outages: listOutages(nodes, []),
     minutes: [
       { minute: minute - 80, event: 'expired', count: 7 },
       { minute: minute - 58, event: 'expired', count: 2 },
@@ -56,26 +56,28 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
     ],
   )
-  const nothing = { nowMs, nodes: [], minutes: [], expired: [], conditions: [] }
+  const nothing = { nowMs, outages: [], minutes: [], expired: [], conditions: [] }
   assert.deepEqual(findEarlier(nothing), [])
   assert.deepEqual(
-    findEarlier({ ...nothing, nodes }).map(({ message }) => message),
+    findEarlier({ ...nothing, outages: listOutages(nodes, []) }).map(({ message }) => message),
     ['The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.'],
   )
 })
 
 test('an outage of hours ago is left out, and links that expired after one are not put down to it', () => {
   const minute = nowMs / minuteMs
-  const outage = (fromS: number, untilS: number) => [
-    node({ relays: [relay('r1', true, { from: ago(fromS), until: ago(untilS), reason: 'ECONNREFUSED' })] }),
-  ]
+  const outage = (fromS: number, untilS: number) =>
+    listOutages(
+      [node({ relays: [relay('r1', true, { from: ago(fromS), until: ago(untilS), reason: 'ECONNREFUSED' })] })],
+      [],
+    )
   const past = { nowMs, minutes: [], expired: [], conditions: [] }
-  assert.deepEqual(findEarlier({ ...past, nodes: outage(11_400, 10_800) }), [])
+  assert.deepEqual(findEarlier({ ...past, outages: outage(11_400, 10_800) }), [])
   const minutes = [
     { minute: minute - 15, event: 'expired', count: 1 },
     { minute: minute - 5, event: 'expired', count: 2 },
   ] as const
-  const found = findEarlier({ ...past, nodes: outage(1200, 600), minutes, expired: ['acme'] })
+  const found = findEarlier({ ...past, outages: outage(1200, 600), minutes, expired: ['acme'] })
   assert.deepEqual(
     found.map(({ kind, message }) => [kind, /\d+ links?/.exec(message)?.[0]]),
     [
@@ -83,5 +85,24 @@ test('an outage of hours ago is left out, and links that expired after one are n
       ['relay_down', '1 link'],
     ],
     'the newest first',
+  )
+})
+
+test('outages that were kept are listed beside those that processes say, and what several saw is one', () => {
+  const at = (seconds: number) => nowMs - seconds * 1000
+  const seen = { from: ago(600), until: ago(480), reason: 'ECONNREFUSED' }
+  const nodes = [node({ relays: [relay('r1', true, seen)] })]
+  const kept = [
+    { relay: 'r1', from: at(3000), until: at(2900), reason: '451 4.7.1 later' },
+    { relay: 'r1', from: at(601), until: at(479), reason: 'ETIMEDOUT' },
+    { relay: 'r2', from: at(590), until: at(500), reason: 'ECONNREFUSED' },
+  ]
+  assert.deepEqual(
+    listOutages(nodes, kept).map(({ from, reason, relay: name, until }) => [name, from, until, reason]),
+    [
+      ['r1', at(3000), at(2900), '451 4.7.1 later'],
+      ['r1', at(601), at(479), 'ETIMEDOUT'],
+      ['r2', at(590), at(500), 'ECONNREFUSED'],
+    ],
   )
 })

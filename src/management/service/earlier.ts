@@ -1,11 +1,11 @@
 /** Finds what was wrong lately and is over: pure, from counts by the minute and from the processes. */
 import { appMinutesKept } from '../../domain/bounds.ts'
 import { counted, nameAll } from '../../domain/counts.ts'
+import type { Outage } from '../../domain/delivery/relay-state.ts'
 import { isReply } from '../../domain/delivery/smtp-reply.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { withAdvice } from '../../services/advice.ts'
-import type { NodeResource } from '../resources.ts'
 import { type AppConditionKind, appConditions, type Counts } from './app-conditions.ts'
 import type { AttentionKind } from './condition.ts'
 import { firstMinuteAfter } from './outages.ts'
@@ -32,7 +32,7 @@ export type PastCondition = Span & {
 
 export type Past = {
   readonly nowMs: number
-  readonly nodes: readonly NodeResource[]
+  readonly outages: readonly Outage[]
   /** The counts of the last `appMinutesKept` whose expired links are not judged as now. */
   readonly minutes: Minutes
   /** The slugs of the apps whose links expired in these minutes. */
@@ -56,24 +56,16 @@ type Span = Pick<Earlier, 'from' | 'until'>
 const isDuring = ({ minute }: Minutes[number], { from, until }: Span): boolean =>
   (minute + 1) * minuteMs > from && minute < firstMinuteAfter(until)
 
-/** An outage that several processes saw alike is one. */
-function findOutages({ nodes, nowMs, minutes }: Past): Earlier[] {
-  const outages = nodes.flatMap(({ relays }) =>
-    relays.flatMap(({ lastOutage, name }) => {
-      if (lastOutage === null) return []
-      const span = { from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }
-      if (span.until < nowMs - appMinutesKept * minuteMs) return []
-      const lasted = describeDuration(span.until - span.from)
-      const reason = lastOutage.reason.replace(/\.$/, '')
-      const fault = isReply(reason) ? 'refused mail' : 'did not answer'
-      const what = `The relay ${name} ${fault} for ${lasted}: ${withAdvice(reason)}.`
-      return [{ what, span }]
-    }),
-  )
-  return [...new Map(outages.map((outage) => [outage.what, outage])).values()].map(({ what, span }) => {
-    const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, span)))
+function findOutages({ nowMs, minutes, outages }: Past): Earlier[] {
+  const recent = outages.filter(({ until }) => until >= nowMs - appMinutesKept * minuteMs)
+  return recent.map(({ from, reason: said, relay, until }) => {
+    const lasted = describeDuration(until - from)
+    const reason = said.replace(/\.$/, '')
+    const fault = isReply(reason) ? 'refused mail' : 'did not answer'
+    const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, { from, until })))
     const cost = lost === 0 ? 'No link' : counted(lost, 'link')
-    return { kind: 'relay_down', message: `${what} ${cost} expired meanwhile.`, apps: [], ...span }
+    const message = `The relay ${relay} ${fault} for ${lasted}: ${withAdvice(reason)}. ${cost} expired meanwhile.`
+    return { kind: 'relay_down', message, apps: [], from, until }
   })
 }
 

@@ -1,4 +1,5 @@
 /** Outages of relays: pure, from what the processes say of themselves. */
+import type { Outage } from '../../domain/delivery/relay-state.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 
@@ -48,12 +49,30 @@ export function newUnknownOutages(nodes: readonly NodeResource[]) {
       : kind === 'relay_down' && (relays.length === 0 || untried.some(({ name }) => name === subject))
 }
 
-/** When the last outage of a relay ended; 0 if none is known. */
-export const outageEnd = (nodes: readonly NodeResource[]): number =>
-  Math.max(
-    0,
-    ...nodes.flatMap(({ relays }) => relays.map(({ lastOutage }) => Date.parse(lastOutage?.until ?? '') || 0)),
+/** The outages that are over, as the processes say and as they were kept: what several saw alike is one. */
+export function listOutages(nodes: readonly NodeResource[], kept: readonly Outage[]): readonly Outage[] {
+  const said = nodes.flatMap(({ relays }) =>
+    relays.flatMap(({ lastOutage, name }) =>
+      lastOutage === null
+        ? []
+        : {
+            ...{ relay: name, reason: lastOutage.reason },
+            ...{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) },
+          },
+    ),
   )
+  const merged: Outage[] = []
+  for (const { from, reason, relay, until } of [...kept, ...said].toSorted((a, b) => a.from - b.from)) {
+    const at = merged.findLastIndex((one) => one.relay === relay && one.until >= from)
+    const known = merged[at]
+    if (known === undefined) merged.push({ relay, from, until, reason })
+    else merged[at] = { ...known, until: Math.max(known.until, until) }
+  }
+  return merged
+}
+
+/** When the last outage of a relay ended; 0 if none is known. */
+export const outageEnd = (outages: readonly Outage[]): number => Math.max(0, ...outages.map(({ until }) => until))
 
 /** The first minute whose expired links are not put down to an outage that ended at `untilMs`. */
 export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs / minuteMs) + 1
@@ -62,10 +81,14 @@ export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs 
  * The first minute whose expired links are judged as now: the first whole one of an outage that lasts, and
  * otherwise those of the last minutes that no outage explains.
  */
-export function firstMinuteNow(nodes: readonly NodeResource[], { begin, kept }: MinuteBounds): number {
+export function firstMinuteNow(
+  nodes: readonly NodeResource[],
+  outages: readonly Outage[],
+  { begin, kept }: MinuteBounds,
+): number {
   const since = stoppedSince(nodes)
   return since === null
-    ? Math.max(begin, firstMinuteAfter(outageEnd(nodes)))
+    ? Math.max(begin, firstMinuteAfter(outageEnd(outages)))
     : Math.max(kept, Math.ceil(since / minuteMs))
 }
 

@@ -2,6 +2,7 @@
 import type { App } from '../../domain/app/app.ts'
 import { appMinutesKept, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { isAboutRecipient } from '../../domain/delivery/blame.ts'
+import type { Outage } from '../../domain/delivery/relay-state.ts'
 import { kindOfReply } from '../../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
@@ -23,17 +24,20 @@ import { type Earlier, findEarlier, type PastCondition } from './earlier.ts'
 import { firstMinuteNow, stoppedSince } from './outages.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
-export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
+export async function readActivity(
+  context: Context,
+  { apps, nodes, outages }: Pick<Now, 'apps' | 'nodes' | 'outages'>,
+) {
   const { store, access } = context
   const { begin, kept, to } = boundMinutes(store.now())
   const query = { apps: access.apps && [...access.apps], from: kept, to, step: 1 } as const
   const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
   const [minutes, byApp, last] = await Promise.all([store.readActivity(query), read(begin), read(to - overMinutes)])
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
-  const expiredFrom = firstMinuteNow(nodes, { begin, kept })
+  const expiredFrom = firstMinuteNow(nodes, outages, { begin, kept })
   const hasExpired = since(expiredFrom).some(({ event }) => event === 'expired')
   const expired = hasExpired ? countExpired(expiredFrom === begin ? byApp : await read(expiredFrom)) : new Map()
-  const now: Now = { apps, nodes, minutes, expiredFrom, byApp, last, expired }
+  const now: Now = { apps, nodes, outages, minutes, expiredFrom, byApp, last, expired }
   return {
     now: {
       lately: presentCounts(since(begin)),
@@ -68,7 +72,7 @@ export async function readExpiredInStop(
   nodes: readonly NodeResource[],
 ): Promise<Pick<Situation, 'expired' | 'expiredFrom'>> {
   const { to, ...bounds } = boundMinutes(context.store.now())
-  const expiredFrom = firstMinuteNow(nodes, bounds)
+  const expiredFrom = firstMinuteNow(nodes, [], bounds)
   if (stoppedSince(nodes) === null) return { expired: new Map(), expiredFrom }
   const rows = await context.store.readAppActivity(expiredFrom, to)
   return { expired: countExpired(countByApp(rows, context)), expiredFrom }
@@ -92,6 +96,8 @@ const countExpired = (counts: CountsByApp): Map<AppId, number> =>
 type Now = {
   readonly apps: readonly App[]
   readonly nodes: readonly NodeResource[]
+  /** Outages of relays that are over. */
+  readonly outages: readonly Outage[]
   /** The counts of the access in all minutes that are kept. */
   readonly minutes: Awaited<ReturnType<Store['readActivity']>>
   readonly expiredFrom: number
@@ -102,7 +108,7 @@ type Now = {
 
 async function readEarlier(context: Context, now: Now): Promise<readonly Earlier[]> {
   const { access, past, store } = context
-  const { apps, nodes, minutes, expiredFrom, last, expired } = now
+  const { apps, outages, minutes, expiredFrom, last, expired } = now
   const rows = await past.get()
   const pastByApp = countByApp(rows, context)
   const hadExpired = ({ id }: App) =>
@@ -110,7 +116,7 @@ async function readEarlier(context: Context, now: Now): Promise<readonly Earlier
   return findEarlier({
     nowMs: store.now(),
     // Outages name relays.
-    nodes: access.apps === null ? nodes : [],
+    outages: access.apps === null ? outages : [],
     minutes: minutes.filter(({ minute }) => minute < expiredFrom),
     expired: apps.filter(hadExpired).map(({ slug }) => slug),
     conditions: (

@@ -3,6 +3,8 @@
 import { type Static, Type } from 'typebox'
 import { appMinutesKept, keepDays } from '../../domain/bounds.ts'
 import { sumCounts } from '../../domain/counts.ts'
+import { recentOutages } from '../../domain/delivery/kept-outages.ts'
+import type { Outage } from '../../domain/delivery/relay-state.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { Finding } from '../../store/store.ts'
 import { ActivityCounts } from '../activity.ts'
@@ -15,6 +17,7 @@ import { FindingResource, iso, NodeResource, presentNode, presentUsage, type Usa
 import { findWebhookFaults } from '../webhooks/judge-webhooks.ts'
 import { findAttention } from './attention.ts'
 import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
+import { listOutages } from './outages.ts'
 import { presentQueue, QueueResource } from './queue.ts'
 import { readActivity } from './read-activity.ts'
 
@@ -43,6 +46,9 @@ const StatusResource = closed({
   nodes: Type.Array(NodeResource, {
     description: 'The processes of the service; empty for a token that is limited to some apps.',
   }),
+  outages: Type.Array(closed({ relay: Type.String(), from: time(), until: time(), reason: Type.String() }), {
+    description: `Outages of relays that ended in the last ${appMinutesKept / 60} hours; empty for a token that is limited to some apps.`,
+  }),
   queue: QueueResource,
   checks: orNull(
     closed({
@@ -69,27 +75,41 @@ export const showStatus = operation({
     const now = store.now()
     const scope = access.apps && [...access.apps]
     const seesAll = scope === null
-    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, authHookKeys, webhooks, kept] =
-      await Promise.all([
-        store.listApps(),
-        store.listNodes(),
-        store.readUsageToday(scope),
-        store.readReportedUsage(scope),
-        store.listReportSources(),
-        store.listExpiringKeys(now + keyWarningMs),
-        context.queue.get(),
-        context.findings.get(),
-        store.listAuthHookKeys(),
-        store.listReceivers(),
-        store.findCheck('service'),
-      ])
+    const [
+      allApps,
+      allNodes,
+      usage,
+      reported,
+      sources,
+      allExpiring,
+      counted,
+      findings,
+      authHookKeys,
+      webhooks,
+      kept,
+      past,
+    ] = await Promise.all([
+      store.listApps(),
+      store.listNodes(),
+      store.readUsageToday(scope),
+      store.readReportedUsage(scope),
+      store.listReportSources(),
+      store.listExpiringKeys(now + keyWarningMs),
+      context.queue.get(),
+      context.findings.get(),
+      store.listAuthHookKeys(),
+      store.listReceivers(),
+      store.findCheck('service'),
+      store.findCheck('outages'),
+    ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
     const expiring = allExpiring.filter(({ app }) => isInScope(access, app))
     const queue = presentQueue(context, counted, apps)
-    const activity = await readActivity(context, nodes, apps)
+    const outages = listOutages(nodes, recentOutages(past, now))
+    const activity = await readActivity(context, { apps, nodes, outages })
     const attention = findAttention({
-      ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, findings, ...activity.now },
+      ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, outages, findings, ...activity.now },
       records: context.records.get(),
       authHooks: findAuthHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, authHookKeys),
       webhooks: findWebhookFaults(apps, webhooks, now),
@@ -104,11 +124,15 @@ export const showStatus = operation({
       lastHour: seesAll ? activity.lastHour : null,
       apps: apps.length,
       nodes: seesAll ? nodes : [],
+      outages: seesAll ? presentOutages(outages) : [],
       queue,
       checks: seesAll && kept !== null ? { at: iso(kept.at), findings: kept.result as Finding[] } : null,
     })
   },
 })
+
+const presentOutages = (outages: readonly Outage[]): StatusResource['outages'] =>
+  outages.map(({ from, reason, relay, until }) => ({ relay, reason, from: iso(from), until: iso(until) }))
 
 function countToday(apps: readonly UsageResource[]): StatusResource['today'] {
   const sum = (pick: (usage: UsageResource) => number) => apps.reduce((all, usage) => all + pick(usage), 0)

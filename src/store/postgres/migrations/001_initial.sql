@@ -158,7 +158,7 @@ create index refusal_app on refusal (app_id, request_id);
 
 -- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text collate "C" primary key,    -- an app, `service`, `backup` or `alerts`
+  subject text collate "C" primary key,    -- an app, `service`, `backup`, `alerts` or `outages`
   at bigint not null,
   result json not null
 );

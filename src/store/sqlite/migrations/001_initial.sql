@@ -151,7 +151,7 @@ create index refusal_app on refusal (app_id, request_id);
 
 -- The last check of the domain of each app, and of the service.
 create table last_check (
-  subject text primary key,                -- an app, `service`, `backup` or `alerts`
+  subject text primary key,                -- an app, `service`, `backup`, `alerts` or `outages`
   at integer not null,
   result text not null                     -- JSON
 ) strict, without rowid;

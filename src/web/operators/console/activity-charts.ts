@@ -71,20 +71,26 @@ const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[]
   { name: 'expired', className: 'c-expired', values: values((item) => item.expired) },
 ]
 
-/** The moment of the page, and the processes whose relays may have been down. */
-type Setting = { readonly now: number; readonly nodes: readonly NodeResource[] }
+/** The moment of the page, the processes whose relays may be down, and the outages that are over. */
+type Setting = {
+  readonly now: number
+  readonly nodes: readonly NodeResource[]
+  readonly outages: Answer<'status.show'>['outages']
+}
 
-/** The columns in which a relay was down, as far as the processes remember. @param only its name */
-function shadeOutages({ starts, stepMs }: ReturnType<typeof steps>, { nodes, now }: Setting, only?: string) {
-  const outages = nodes.flatMap(({ alive, relays, seenAt }) =>
+/** The columns in which a relay was down, of those that are known. @param only its name */
+function shadeOutages({ starts, stepMs }: ReturnType<typeof steps>, { nodes, now, outages }: Setting, only?: string) {
+  const isMeant = (name: string) => only === undefined || name === only
+  const over = outages
+    .filter(({ relay }) => isMeant(relay))
+    .map(({ from, until }) => ({ from: Date.parse(from), until: Date.parse(until) }))
+  const lasting = nodes.flatMap(({ alive, relays, seenAt }) =>
     relays
-      .filter(({ name }) => only === undefined || name === only)
-      .flatMap(({ available, lastOutage, since }) => [
-        ...(lastOutage === null ? [] : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
-        ...(available ? [] : [{ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) }]),
-      ]),
+      .filter(({ available, name }) => !available && isMeant(name))
+      .map(({ since }) => ({ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) })),
   )
-  const isDuring = (start: number) => outages.some(({ from, until }) => from < start + stepMs && until >= start)
+  const isDuring = (start: number) =>
+    [...over, ...lasting].some(({ from, until }) => from < start + stepMs && until >= start)
   return { name: 'relay down', columns: starts.flatMap((start, at) => (isDuring(start) ? [at] : [])) }
 }
 

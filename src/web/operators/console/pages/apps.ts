@@ -102,7 +102,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const app = await findApp(visit)
   const params = { app: app.slug }
   const range = chooseRange(visit.query)
-  const [{ attention, nodes, queue }, usage, activity, { items: refusals }, { items: emails }, keys] =
+  const [{ attention, nodes, outages, queue }, usage, activity, { items: refusals }, { items: emails }, keys] =
     await Promise.all([
       visit.get('status.show', {}),
       visit.get('usage.list', {}),
@@ -135,7 +135,7 @@ ${tabs(
   ranges.map(({ name, label }) => [label, `/apps/${app.slug}?range=${name}`]),
   range.label,
 )}
-${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })}${reportsChart(activity, range, visit.now)}`)}
+${region('chart', html`${emailsChart(activity, range, { nodes, outages, now: visit.now })}${reportsChart(activity, range, visit.now)}`)}
 ${region('refused', section('Refused requests', await refusalsTable(app, refusals, visit), { note: html`<a href="/refusals?app=${app.slug}">All refused requests</a>` }))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}

@@ -21,14 +21,14 @@ type Queue = Answer<'status.show'>['queue']
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const [range] = ranges
-  const [{ attention, earlier, nodes, queue }, activity] = await Promise.all([
+  const [{ attention, earlier, nodes, outages, queue }, activity] = await Promise.all([
     visit.get('status.show', {}),
     visit.seesAll ? visit.get('activity.show', { query: range.query(visit.now) }) : null,
   ])
   const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 && !attention.some(isStop) ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
 ${visit.seesAll ? region('relays', section('Relays', html`${renderRelays(nodes, visit)}${visit.may('operator') ? button('/settings/checks', 'Check the relays now') : none}`)) : none}
-${activity === null ? none : region('relay-charts', relayCharts(activity, range, { nodes, now: visit.now }))}
+${activity === null ? none : region('relay-charts', relayCharts(activity, range, { nodes, outages, now: visit.now }))}
 ${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
 ${section('Suppressions', await renderSuppressions(visit))}

@@ -38,7 +38,7 @@ ${tabs(
   ranges.map(({ name, label }) => [label, `/?range=${name}`]),
   range.label,
 )}
-${region('charts', activityCharts(activity, range, { nodes: status.nodes, now: visit.now }))}
+${region('charts', activityCharts(activity, range, { nodes: status.nodes, outages: status.outages, now: visit.now }))}
 ${region('answers', renderAnswers(activity.total))}`
 }
 
