@@ -303,7 +303,7 @@ test('every answer has the headers that keep other sites out', async () => {
     const { headers } = await visitor.get(path)
     if (headers.get('location') !== null) continue
     const policy = headers.get('content-security-policy') ?? ''
-    if (path.endsWith('/look/email')) assert.match(policy, /default-src 'none'.*sandbox/)
+    if (/(look\/email|hosted-links\/page)$/.test(path)) assert.match(policy, /default-src 'none'.*sandbox/)
     else {
       assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'/, path)
       assert.match(policy, /frame-ancestors 'none'; require-trusted-types-for 'script'/, path)

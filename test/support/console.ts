@@ -208,7 +208,7 @@ export async function consolePages(service: PagedService): Promise<string[]> {
     message: await newWebhook(service),
   }
   const pages = routes
-    .filter(([line]) => line.startsWith('GET') && !line.endsWith('/look/email'))
+    .filter(([line]) => line.startsWith('GET') && !/\/(look\/email|hosted-links\/page)$/.test(line))
     .map(([line]) => line.slice(4).replace(/:(\w+)/g, (_, name: string) => values[name] ?? ''))
   return [
     ...pages,

@@ -50,14 +50,14 @@ export const renderSample = (
 export function renderPages(locale: string, name: string): string[] {
   const language = languageOf(locale)
   const app = newApp(name)
-  const open = (type: EmailType, url: string, destinationName: string) => {
+  const open = (type: EmailType, url: string) => {
     const destination = parseAuthLink(url, new Set(['acme']))
     if (!destination.ok) throw new Error(url)
-    return openPage({ ...language, app, type, destination: destination.value, destinationName })
+    return openPage({ ...language, app, type, destination: destination.value })
   }
   return [
-    ...emailTypes.map((type) => open(type, 'acme://auth/verify?token=x', 'acme:')),
-    open('magic_link', 'https://app.acme.test/auth?token=x', 'https://app.acme.test'),
+    ...emailTypes.map((type) => open(type, 'acme://auth/verify?token=x')),
+    open('magic_link', 'https://app.acme.test/auth?token=x'),
     ...[
       expiredPage(language, app, Date.parse('2026-11-20T17:15:00Z')),
       unknownPage(language),

@@ -2,8 +2,10 @@
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
+import { chooseHostedLink } from '../../domain/app/hosted-link.ts'
 import { sampleAddress, sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import { parseAuthLink } from '../../domain/request/auth-link.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type CodePlace, codePlaces } from '../../domain/request/email-content.ts'
 import { type EmailType, emailKinds, emailTypes } from '../../domain/request/email-kinds.ts'
@@ -15,11 +17,13 @@ import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
 import { askedMax, chooseLanguage } from '../../templates/locales/choose-language.ts'
+import { languageOf } from '../../templates/locales/locales.ts'
+import { openPage } from '../../templates/pages/hosted-page.ts'
 import { isServiceAdmin } from '../operation/access.ts'
 import { checkSchema } from '../operation/check-schema.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
-import { closed } from '../operation/schema.ts'
+import { closed, orNull } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
 
 const askedLocale = Type.String({
@@ -60,6 +64,7 @@ export const previewEmail = operation({
     html: Type.String(),
     text: Type.String(),
     language: Type.String({ description: 'The tag of the language it is written in.' }),
+    page: orNull(Type.String(), 'The HTML of the page that a hosted link would open; null if the app allows no links.'),
   }),
   run(context, { body: { type, settings: patch, locale, code } }, app) {
     const { store } = context
@@ -77,17 +82,27 @@ export const previewEmail = operation({
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',
     }
-    return done(
-      renderEmail({
-        app: settings.value,
-        type,
-        content,
-        expiresAt: store.now() + sampleLifeMs,
-        lifeLeftMs: sampleLifeMs,
-      }),
-    )
+    const times = { expiresAt: store.now() + sampleLifeMs, lifeLeftMs: sampleLifeMs }
+    const email = renderEmail({ app: settings.value, type, content, ...times })
+    const page = previewPage({ ...app, settings: settings.value }, type, {
+      language: email.language,
+      nowMs: store.now(),
+    })
+    return done({ ...email, page })
   },
 })
+
+/** The page of a hosted link, also where the app has none. */
+function previewPage(app: App, type: EmailType, { language, nowMs }: { language: string; nowMs: number }) {
+  const policy = appPolicy(app)
+  const request = testRequest(app, { to: sampleAddress, type, nowMs, locale: undefined, place: 'none' })
+  const link = request && parseAuthLink(request.url, policy.schemes)
+  if (!link?.ok) return null
+  const always = { ...policy, hostedLinks: 'always' } as const
+  const chosen = chooseHostedLink({ link: link.value, type, policy: always, baseUrl: 'https://links.example.com' })
+  if (chosen.kind !== 'hosted') return null
+  return openPage({ ...languageOf(language), app: app.settings, type, destination: chosen.destination }).body
+}
 
 /** The link as an email would have it: hosted, if the app's settings say so. */
 function previewLink({ links, store }: Context, app: App, { type, place }: Pick<TestEmail, 'type' | 'place'>) {

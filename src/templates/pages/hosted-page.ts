@@ -80,12 +80,11 @@ export type Opening = Language & {
   readonly type: EmailType
   readonly purpose?: Purpose | undefined
   readonly destination: AuthLink
-  /** Shown so that people can recognise it: an origin, or an app's scheme. */
-  readonly destinationName: string
 }
 
 export function openPage(opening: Opening): HostedPage {
-  const { app, destination, strings, destinationName, purpose, type } = opening
+  const { app, destination, strings, purpose, type } = opening
+  const destinationName = nameDestination(destination)
   const words = strings.hostedPage
   const { logoUrl, accentColour } = app.branding
   const label = words.open(app.name)
@@ -112,6 +111,11 @@ ${toApp ? appMissing(app, strings) : html``}`
     needs,
     ...(accentColour && { accent: accentColour }),
   })
+}
+
+function nameDestination({ kind, scheme, authority }: AuthLink): string {
+  if (kind === 'web') return `${scheme}://${authority}`
+  return authority ? `${scheme}://${authority}` : `${scheme}:`
 }
 
 /** The URL of one image as a source of the policy: `;` and `,` would end the source. */

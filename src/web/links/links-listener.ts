@@ -162,13 +162,7 @@ function show({ request, reply }: Exchange, opened: Opened, emit: Emit): Fastify
   const language = languageOf(opened.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings, opened.expiredAt))
   const { destination, purpose, type } = opened
-  const destinationName = nameDestination(destination)
-  return sendPage(reply, 200, openPage({ ...language, app: settings, type, purpose, destination, destinationName }))
-}
-
-function nameDestination({ kind, scheme, authority }: AuthLink): string {
-  if (kind === 'web') return `${scheme}://${authority}`
-  return authority ? `${scheme}://${authority}` : `${scheme}:`
+  return sendPage(reply, 200, openPage({ ...language, app: settings, type, purpose, destination }))
 }
 
 const sendPage = (reply: FastifyReply, status: number, page: HostedPage): FastifyReply =>

@@ -2,7 +2,7 @@
 import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
-import { html } from '../../../../templates/html.ts'
+import { type Html, html } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-types.ts'
 import { type Fields, type FormField, newForm } from '../form.ts'
 import { section } from '../parts.ts'
@@ -33,7 +33,7 @@ const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
   emailTypeNames.map(([type, label]) => [
     `opens-${type}`,
     {
-      label: `Button of a ${label.toLowerCase()} opens`,
+      label: `${label}: the button opens`,
       faults: [`linkDestinations.${type}`],
       attributes: html`placeholder="the link that the app sent" spellcheck="false" autocomplete="off"`,
     },
@@ -82,13 +82,31 @@ ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}
 ${shown.field('fallbackUrl', { disabled })}
 ${shown.field('newEmailUrl', { disabled })}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
-)}`
+)}
+${section('The page', html`<p class="soft">As saved, for a sign-in link.</p><div class="frames">${views.map(renderView(`/apps/${app.slug}/hosted-links/page`))}</div>`)}`
   return {
     title: `Hosted links of ${app.name}`,
     body,
     nav: 'apps',
     ...(error && { status: toHttpStatus(error) }),
   }
+}
+
+const views = [
+  ['Phone, light', 'page phone light'],
+  ['Phone, dark', 'page phone dark'],
+] as const
+
+const renderView =
+  (address: string) =>
+  ([label, classes]: (typeof views)[number]): Html =>
+    html`<figure><figcaption>${label}</figcaption><iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`
+
+/** The page of a hosted link alone, for a frame. */
+export async function showHostedPage(visit: Visit): Promise<PageAnswer> {
+  const params = { app: visit.params.app ?? '' }
+  const { page } = await visit.get('app.preview', { params, body: { type: 'magic_link' } })
+  return { frame: page ?? html`<p>Allow a link first: then the page can open it.</p>`.text }
 }
 
 export async function saveHosted(visit: Visit): Promise<PageAnswer> {

@@ -99,7 +99,7 @@ export function nameField(path: string): string {
   if (system !== '')
     return `${hookSettings[setting] ?? setting.replaceAll('.', ' ')} of ${findSystem(system)?.title ?? system}`
   const label = settingsByPath.get(path)?.label ?? labels[path] ?? path
-  return type === undefined ? label : `Button of a ${nameEmailType(type).toLowerCase()} opens`
+  return type === undefined ? label : `${nameEmailType(type)}: the button opens`
 }
 
 function renderValue(path: string, value: Value, names: Slugs): Html {
