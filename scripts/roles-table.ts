@@ -23,6 +23,7 @@ const byInput: Partial<
   'audit.list': { inAll: 'admin' },
   'account.change': { of: 'person' },
   'account.remove_passkey': { of: 'person' },
+  'account.end_session': { of: 'person' },
 }
 
 /** In which cases an operation needs a fresh sign-in, if neither always nor never. */

@@ -8,7 +8,6 @@ import type { AuthHookSettings } from '../domain/auth-hooks/auth-hook-settings.t
 import { describeDuration } from '../domain/duration.ts'
 import type { AppResource } from '../management/resources.ts'
 import { collect } from './command.ts'
-import { numberParser } from './options.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** The options that were given, by commander's names of them. */
@@ -25,6 +24,14 @@ const optional = [...settingsByPath].flatMap(([path, setting]): OptionalSetting[
 const nameOf = ({ flags }: SettingOption, verb = ''): string => `--${verb}${flags.split(' ', 1)[0]?.slice(2)}`
 const attributeOf = (option: SettingOption, verb = ''): string => new Option(nameOf(option, verb)).attributeName()
 
+/** The operation says which numbers it takes. */
+const wholeParser =
+  (name: string) =>
+  (value: string): number => {
+    if (!/^\d{1,10}$/.test(value)) throw new UsageError(`${name}: "${value}" is not a whole number`)
+    return Number(value)
+  }
+
 export function addSettingOptions(command: Command): Command {
   const groups = Map.groupBy(optional, ({ option }) => option.group)
   for (const [group, members] of groups) {
@@ -33,7 +40,7 @@ export function addSettingOptions(command: Command): Command {
     for (const { choices, kind, option } of members) {
       const added = new Option(option.flags, option.about)
       if (choices !== undefined) added.choices(choices)
-      if (kind === 'whole') added.argParser(numberParser(nameOf(option), ' from 1'))
+      if (kind === 'whole') added.argParser(wholeParser(nameOf(option)))
       if (kind === 'list' || kind === 'map') added.argParser(collect)
       command.addOption(added)
       if (kind === 'switch') command.addOption(new Option(nameOf(option, 'no-'), option.undo))

@@ -103,7 +103,7 @@ test('about shows the database, and the last backup once there is one', async (t
   const about = async () => (await postern(env, ['about'])).out
   assert.match(
     await about(),
-    /^database +SQLite 3\.\S+, [\d.]+ \w+, schema \d+\nlast backup +none by "postern backup"/m,
+    /^database +SQLite 3\.\S+, [\d.]+ \w+, schema \d+\ndisk +[\d.]+ \w+ free; write-ahead log [\d.]+ \w+, reused\nlast backup +none by "postern backup"/m,
   )
   await postern(env, ['backup', join(temporaryFolder(t), 'copy.db')])
   assert.match(await about(), /^last backup +\S+ \S+Z \(\d+ (s|ms) ago\), [\d.]+ \w+$/m)

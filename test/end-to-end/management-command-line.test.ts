@@ -91,7 +91,7 @@ test('the audit says who changed what', async () => {
   await postern(env, ['app', 'create', 'Audited', ...from])
   await postern(env, ['app', 'update', 'audited', '--daily', '5', '--name', 'Renamed'])
   const { out } = await postern(env, ['audit', '--app', 'audited'])
-  assert.match(out, /app\.update +audited +audited +name: "Audited" → "Renamed", limits:/)
+  assert.match(out, /app\.update +audited +audited +name: "Audited" → "Renamed",\n +limits\.daily: 10000 → 5/)
   assert.match(out, /(cli:\w+|test \d+) +app\.create +audited +audited +name: Audited/)
   const filtered = await posternJson<Row[]>(env, ['audit', '--app', 'audited', '--action', 'app.create'])
   assert.equal(filtered.length, 1)
