@@ -21,6 +21,8 @@ test('a step a second, the next one soon while there is more, and none after the
     {
       maintain: () => steps[count++]?.() ?? Promise.resolve({ more: false, ended: [] }),
       listMissingKeys: async () => [{ keyId: 'old', emails: 3 }],
+      now: () => Date.now(),
+      retryDeferred: async () => assert.fail('the clock was not set back'),
     },
     (event) => void seen.push(event),
   )
@@ -39,4 +41,34 @@ test('a step a second, the next one soon while there is more, and none after the
   )
   stop()
   assert.equal(await pass(5000), 5)
+})
+
+test('after the clock was set back, deferred mail is due, once', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let wallMs = 10_000_000
+  const retried: (string | null)[] = []
+  const second = newId('em', 0)
+  const stop = startMaintenance(
+    {
+      maintain: async () => ({ more: false, ended: [] }),
+      listMissingKeys: async () => [],
+      now: () => wallMs,
+      async retryDeferred(_apps, after) {
+        retried.push(after)
+        return { retried: 500, next: after === null ? second : null }
+      },
+    },
+    () => {},
+  )
+  t.after(stop)
+  const pass = async (byMs: number) => {
+    wallMs += byMs
+    t.mock.timers.tick(1000)
+    for (let n = 0; n < 5; n++) await setImmediate()
+    return retried.length
+  }
+  assert.deepEqual([await pass(1000), await pass(3_600_000), await pass(-30_000)], [0, 0, 0])
+  assert.equal(await pass(-3_600_000), 2)
+  assert.deepEqual(retried, [null, second])
+  assert.equal(await pass(1000), 2)
 })

@@ -1,7 +1,9 @@
 /**
  * Runs the store's maintenance: one step a second, and the next step soon while there is more to do. Says
- * which keys mail waits for.
+ * which keys mail waits for, and makes deferred mail due after the clock was set back.
  */
+import { minuteMs } from '../domain/duration.ts'
+import type { EmailId } from '../domain/id.ts'
 import type { Emit } from '../observe/events.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 
@@ -10,7 +12,10 @@ const nextStepMs = 20
 /** Between two looks for mail that waits for a key. */
 const keysEveryMs = 10_000
 
-type MaintainedStore = Pick<Store, 'maintain' | 'listMissingKeys'>
+/** A clock that was set back by more moves the next attempts too far away. */
+const setBackMinMs = minuteMs
+
+type MaintainedStore = Pick<Store, 'listMissingKeys' | 'maintain' | 'now' | 'retryDeferred'>
 
 /** Returns a function that stops it. */
 export function startMaintenance(store: MaintainedStore, emit: Emit): () => void {
@@ -18,9 +23,11 @@ export function startMaintenance(store: MaintainedStore, emit: Emit): () => void
   let stopped = false
   let keysAtMs = Number.NEGATIVE_INFINITY
   let missing: ReadonlySet<string> = new Set()
+  const hasBeenSetBack = watchClock(store)
   const step = async () => {
     let waitMs = everyMs
     try {
+      if (hasBeenSetBack()) await retryAllDeferred(store)
       const { more, ended } = await store.maintain()
       if (ended.length > 0) emit({ kind: 'emails_ended', ended })
       if (more) waitMs = nextStepMs
@@ -38,6 +45,23 @@ export function startMaintenance(store: MaintainedStore, emit: Emit): () => void
     stopped = true
     clearTimeout(timer)
   }
+}
+
+/** Says whether the clock was set back since the last call. */
+function watchClock({ now }: Pick<MaintainedStore, 'now'>): () => boolean {
+  const read = () => ({ monotonicMs: performance.now(), wallMs: now() })
+  let last = read()
+  return () => {
+    const [before, current] = [last, read()]
+    last = current
+    return current.monotonicMs - before.monotonicMs - (current.wallMs - before.wallMs) > setBackMinMs
+  }
+}
+
+async function retryAllDeferred(store: MaintainedStore): Promise<void> {
+  let after: EmailId | null = null
+  do ({ next: after } = await store.retryDeferred(null, after, null))
+  while (after !== null)
 }
 
 /** Emits an event for each key that was not missing before. */

@@ -57,6 +57,16 @@ test('a delivered email: one recipient in the envelope, every part as it was acc
   assert.match(record.trail[0]?.reply?.text ?? '', /^250/)
 })
 
+test('mail that was deferred before the clock was set back is sent, and not an hour later', async (t) => {
+  const { server, service, id } = await withScript(t, (connection) =>
+    connection === 0 ? { rcpt: '451 4.7.1 Greylisted' } : {},
+  )
+  await reaches(service, id, 'deferred')
+  service.advance(-3_600_000)
+  await reaches(service, id, 'delivered')
+  assert.equal(server.messages.length, 1)
+})
+
 test('row 24: greylisting defers, and the retry delivers with the same Message-ID', async (t) => {
   const { server, service, id } = await withScript(t, (connection) =>
     connection === 0 ? { rcpt: '450 4.2.0 try later' } : {},
