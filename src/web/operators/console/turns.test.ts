@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { eventually } from '../../../../test/support/wait.ts'
 import { newTurns } from './turns.ts'
 
 /** Turns that the test ends, and what has begun. */
-function startTurns(max: number, count: number) {
+function startTurns(max: number, count: number, turnMs = 60_000) {
   const rests: number[] = []
   const rested = Promise.withResolvers<void>()
-  const takeTurn = newTurns(max, (ms) => {
+  const rest = (ms: number) => {
     rests.push(ms)
     return rested.promise
-  })
+  }
+  const takeTurn = newTurns(max, { rest, turnMs })
   const begun: number[] = []
   const turns = Array.from({ length: count }, (_, n) => {
     const end = Promise.withResolvers<number>()
@@ -43,4 +45,20 @@ test('nobody rests while nobody waits, and a page that fails ends its turn', asy
   await setImmediate()
   assert.equal(await takeTurn(() => 'next'), 'next')
   assert.deepEqual([begun, rests], [[0], []])
+})
+
+test('a page that waits for the database for long ends its turn, once', async () => {
+  const { begun, rested, takeTurn, turns } = startTurns(1, 2, 1)
+  rested.resolve()
+  await eventually(() => begun.length === 2)
+  for (const { end } of turns) end.resolve(1)
+  await Promise.all(turns.map(({ done }) => done))
+  let busy = 0
+  const draw = () =>
+    takeTurn(async () => {
+      busy += 1
+      await setImmediate()
+      assert.equal(busy--, 1, 'one at a time')
+    })
+  await Promise.all([draw(), draw(), draw()])
 })
