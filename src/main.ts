@@ -137,6 +137,7 @@ process.exitCode = await runCli(process.argv.slice(2), process.env, {
   err,
   untilStopped,
   readerGone: readerGone.signal,
+  screenRows: () => (isatty(1) ? process.stdout.rows : null),
   clearScreen: () => isatty(1) && writeWhole(1, '\x1b[H\x1b[2J'),
   ask,
   readInput,

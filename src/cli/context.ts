@@ -55,6 +55,8 @@ export type CliDeps = {
   readonly untilStopped: () => Promise<void>
   /** Empties the terminal that shows the output, if it is one. */
   readonly clearScreen: () => void
+  /** Lines of the terminal; null without one. */
+  readonly screenRows: () => number | null
   /** Aborts when whatever read the output has gone. */
   readonly readerGone: AbortSignal
   /** Asks a question on the terminal; null if there is no terminal to answer on. */

@@ -17,7 +17,7 @@ import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkDomains } from '../management/domains/domain-subject.ts'
 import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
-import { checkRelays } from '../management/service/check-relay.ts'
+import { checkRelays, findDown } from '../management/service/check-relay.ts'
 import type { SealedSecret } from '../store/auth-hook-store.ts'
 import { openAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
 import { findMissingKey } from '../store/crypto/key-ring.ts'
@@ -73,17 +73,21 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const { apps, findings, isRunning } = await examineDatabase(deps, config)
+  const { apps, down, findings, isRunning } = await examineDatabase(deps, config)
   const relays =
-    config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false })
+    config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false, down })
   return [...findings, ...(await deps.checkListeners(config, isRunning)), ...relays]
 }
 
+type Examined = {
+  readonly apps: readonly App[]
+  readonly down: ReadonlyMap<string, string>
+  readonly findings: readonly Finding[]
+  readonly isRunning: boolean
+}
+
 /** Without apps if the database cannot be read. */
-async function examineDatabase(
-  deps: CliDeps,
-  config: Config,
-): Promise<{ apps: readonly App[]; findings: readonly Finding[]; isRunning: boolean }> {
+async function examineDatabase(deps: CliDeps, config: Config): Promise<Examined> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
@@ -107,13 +111,13 @@ async function examineDatabase(
       ]
       const nodes = await store.listNodes()
       const isRunning = nodes.some((node) => node.machine === hostname() && isAlive(node, store.now()))
-      return { apps, findings: [...findings, ...more], isRunning }
+      return { apps, down: findDown(nodes, store.now()), findings: [...findings, ...more], isRunning }
     } finally {
       await store.close()
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     const finding = { check: 'database', ok: error instanceof SchemaMissing, detail }
-    return { apps: [], findings: [finding], isRunning: false }
+    return { apps: [], down: new Map(), findings: [finding], isRunning: false }
   }
 }

@@ -33,12 +33,15 @@ export const statusCommand = command({
 })
 
 /** Until nobody reads it. A service that does not answer is watched until it does. */
-async function watchStatus(call: Call, { clearScreen, output, readerGone }: CliDeps): Promise<void> {
+async function watchStatus(call: Call, { clearScreen, output, readerGone, screenRows }: CliDeps): Promise<void> {
   if (output.json) throw new UsageError('--watch is for people: leave out --json')
   while (!readerGone.aborted) {
     const text = await call('status.show', {}).then(describeStatus, (error: Error) => error.message)
     clearScreen()
-    output.out(`${formatTime(new Date().toISOString())}\n\n${text}\n`)
+    const lines = [formatTime(new Date().toISOString()), '', ...text.split('\n')]
+    // The problems come first, and stay in view.
+    const rows = screenRows()
+    output.out(`${(rows === null ? lines : lines.slice(0, rows - 2)).join('\n')}\n`)
     await sleep(watchMs)
   }
 }

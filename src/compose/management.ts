@@ -13,7 +13,7 @@ import { localAccess } from '../management/operation/access.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newLocalRunner } from '../management/perform.ts'
 import { examineStore } from '../management/service/check-database.ts'
-import { checkRelays } from '../management/service/check-relay.ts'
+import { checkRelays, findDown } from '../management/service/check-relay.ts'
 import { newPastCounts, newQueueCounts, newReportCounts } from '../management/shared-counts.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
@@ -109,6 +109,7 @@ export function composeManagement(
           apps: await store.listApps(),
           bounceAddress: config.bounceAddress,
           captures: isDev && roles.has('worker'),
+          down: findDown(await store.listNodes(), store.now()),
         }),
       () => findingsMs,
     ),

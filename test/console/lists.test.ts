@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { shortenId } from '../../src/domain/id.ts'
 import { newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { operator } from '../support/operator.ts'
 import { newSender, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -112,6 +113,15 @@ test('an entry that was removed from an allow-list can be allowed again from the
   assert.doesNotMatch(await (await reader.get('/audit?app=acme')).text(), /Allow https/)
   await visitor.post('/apps/acme/links/add', { kind: 'allowedUrls', entry })
   assert.doesNotMatch(await (await visitor.get('/audit?app=acme')).text(), /Allow https:\/\/undone/)
+})
+
+test('a search for a key that has ended says so', async () => {
+  const { app, keyId, key } = await newSender(service, 'ended-key')
+  await service.store.revokeKey(keyId, operator)
+  const found = await visitor.post('/find', { q: key })
+  const page = await (await visitor.get((found.headers.get('location') ?? '').replace('#confirm', ''))).text()
+  assert.match(page, /The key \S+ was revoked <time/)
+  assert.ok(app.slug === 'ended-key' && !page.includes('Revoke the key'))
 })
 
 test('a limit that refused requests says what would have been enough', async () => {

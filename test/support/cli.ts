@@ -141,6 +141,7 @@ async function runHere(
     readInput: async (charactersMax) => input.slice(0, charactersMax),
     clearScreen: () => {},
     readerGone: new AbortController().signal,
+    screenRows: () => null,
     untilStopped: () => Promise.reject(new Error('start a process for it: spawnServe')),
   })
   return { code, out, err }

@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import { smtpTo } from '../../../test/support/service.ts'
 import { drop, silence, startScriptedServer } from '../../../test/support/smtp.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
+import type { NodeRecord } from '../../domain/operator/node.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { checkRelay } from './check-relay.ts'
+import { checkRelay, checkRelays, findDown } from './check-relay.ts'
 
 const address = 'auth@acme.test' as EmailAddress
 const sample = { from: address, bounceTo: 'b@bounce.acme.test' as EmailAddress, to: address }
@@ -50,4 +51,24 @@ test('a relay that goes on without an end is left after the time that the check 
   const session = await SmtpSession.open(smtpTo(port, { greetingName: 'acme.test' }), AbortSignal.timeout(5000))
   assert.ok(session instanceof SmtpSession)
   assert.match((await session.probeEnvelope(address, address, 50))?.reply.text ?? '', /no answer came in time/)
+})
+
+test('a relay that answers the check and takes no mail from any process fails it', async (t) => {
+  const { port } = await startScriptedServer(t, {})
+  const relays = [{ name: 'r1', address: smtpTo(port, { greetingName: 'acme.test' }) }]
+  const node = (seenAt: number, available: boolean) =>
+    ({
+      seenAt,
+      relays: [{ name: 'r1', available, reason: available ? '' : '451 4.7.1 later' }],
+    }) as unknown as NodeRecord
+  const check = async (...nodes: NodeRecord[]) => {
+    const down = findDown(nodes, 10_000)
+    const [finding] = await checkRelays(relays, { apps: [], bounceAddress: null, captures: false, down })
+    return finding
+  }
+  assert.equal((await check(node(10_000, false), node(10_000, true)))?.ok, true, 'one of them sends')
+  assert.equal((await check(node(-100_000, false)))?.ok, true, 'it is dead')
+  const failed = await check(node(10_000, false))
+  assert.equal(failed?.ok, false)
+  assert.match(failed?.detail ?? '', /^answers .*\. But no mail is sent through it now: 451 4\.7\.1 later/)
 })

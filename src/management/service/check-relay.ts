@@ -11,6 +11,7 @@ import { namesGreeting } from '../../domain/delivery/blame.ts'
 import { inClear } from '../../domain/delivery/relay-state.ts'
 import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
+import { isAlive, type NodeRecord } from '../../domain/operator/node.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { withAdvice } from '../../services/advice.ts'
 import { describeProxies } from '../../services/proxies.ts'
@@ -29,21 +30,46 @@ export type RelayChecks = {
   readonly bounceAddress: EmailAddress | null
   /** Whether emails go to the dev inbox instead of a relay. */
   readonly captures: boolean
+  /** Why processes send nothing through a relay now, by its name. */
+  readonly down?: ReadonlyMap<string, string>
 }
 
 export async function checkRelays(
   relays: readonly CheckedRelay[],
-  { apps, bounceAddress, captures }: RelayChecks,
+  { apps, bounceAddress, captures, down = new Map() }: RelayChecks,
 ): Promise<Finding[]> {
   const app = apps.find(({ status }) => status === 'active')
   const sample = app === undefined ? null : makeSample(app, bounceAddress)
   const proxies = describeProxies()
   const ofProxies = proxies === null ? [] : [{ check: 'proxy', ok: true, detail: proxies }]
-  if (relays.length > 0) return [...(await Promise.all(relays.map((relay) => checkRelay(relay, sample)))), ...ofProxies]
+  if (relays.length > 0)
+    return [
+      ...(await Promise.all(
+        relays.map(async (relay) => judgeDown(await checkRelay(relay, sample), down.get(relay.name))),
+      )),
+      ...ofProxies,
+    ]
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
   return [{ check: 'relays', ok: captures, detail }, ...ofProxies]
+}
+
+/** A relay that answers a probe may still refuse all mail. */
+const judgeDown = (finding: Finding, reason: string | undefined): Finding =>
+  reason === undefined || !finding.ok
+    ? finding
+    : { ...finding, ok: false, detail: `${finding.detail}. But no mail is sent through it now: ${withAdvice(reason)}` }
+
+/** By its name, why no living process sends mail through a relay. */
+export function findDown(nodes: readonly NodeRecord[], nowMs: number): ReadonlyMap<string, string> {
+  const seen = nodes.filter((node) => isAlive(node, nowMs)).flatMap(({ relays }) => relays)
+  const groups = Map.groupBy(seen, ({ name }) => name)
+  return new Map(
+    [...groups].flatMap(([name, views]) =>
+      views.every(({ available }) => !available) ? [[name, views[0]?.reason ?? ''] as const] : [],
+    ),
+  )
 }
 
 const makeSample = ({ settings }: App, bounceAddress: EmailAddress | null): Sample => ({

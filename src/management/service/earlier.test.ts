@@ -106,3 +106,23 @@ test('outages that were kept are listed beside those that processes say, and wha
     ],
   )
 })
+
+test('links that expired in a minute of two outages count once', () => {
+  const minute = nowMs / minuteMs - 30
+  const begin = minute * minuteMs
+  const outage = (from: number, until: number) => ({
+    relay: 'r1',
+    from: begin + from,
+    until: begin + until,
+    reason: '',
+  })
+  const found = findEarlier({
+    ...{ nowMs, expired: [], conditions: [] },
+    outages: [outage(0, 10_000), outage(30_000, 40_000)],
+    minutes: [{ minute, event: 'expired', count: 3 }],
+  })
+  assert.deepEqual(
+    found.map(({ message }) => /(No link|\d links) expired/.exec(message)?.[1]),
+    ['No link', '3 links'],
+  )
+})

@@ -58,11 +58,15 @@ const isDuring = ({ minute }: Minutes[number], { from, until }: Span): boolean =
 
 function findOutages({ nowMs, minutes, outages }: Past): Earlier[] {
   const recent = outages.filter(({ until }) => until >= nowMs - appMinutesKept * minuteMs)
+  // Two outages may share a minute, whose links count once.
+  const left = new Set(minutes.filter(({ event }) => event === 'expired'))
   return recent.map(({ from, reason: said, relay, until }) => {
     const lasted = describeDuration(until - from)
     const reason = said.replace(/\.$/, '')
     const fault = isReply(reason) ? 'refused mail' : 'did not answer'
-    const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, { from, until })))
+    const own = [...left].filter((row) => isDuring(row, { from, until }))
+    for (const row of own) left.delete(row)
+    const lost = sumRows(own)
     const cost = lost === 0 ? 'No link' : counted(lost, 'link')
     const message = `The relay ${relay} ${fault} for ${lasted}: ${withAdvice(reason)}. ${cost} expired meanwhile.`
     return { kind: 'relay_down', message, apps: [], from, until }

@@ -83,7 +83,7 @@ ${shown.field('fallbackUrl', { disabled })}
 ${shown.field('newEmailUrl', { disabled })}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
 )}
-${section('The page', html`<p class="soft">As saved, for a sign-in link.</p><div class="frames">${views.map(renderView(`/apps/${app.slug}/hosted-links/page`))}</div>`)}`
+${section('The page', html`<p class="soft">As saved, for a sign-in link, also if the app uses no hosted links.</p><div class="frames">${views.map(renderView(`/apps/${app.slug}/hosted-links/page`))}</div>`)}`
   return {
     title: `Hosted links of ${app.name}`,
     body,

@@ -56,7 +56,9 @@ const newKeyForm = newForm('key', {
 export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(visit, await findApp(visit), {})
 
 async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPageState): Promise<PageAnswer> {
-  const { now, query } = visit
+  const { query } = visit
+  // A key that this request replaced at once has ended since.
+  const now = visit.now + (made === undefined ? 0 : momentMs)
   const mayChange = visit.may('operator')
   const [, day] = ranges
   const [items, activity] = await Promise.all([
@@ -80,7 +82,14 @@ ${shown.field('expires')}
 <button class="main">Create a key</button></form>`
   const body = html`${appHead(app, 'Keys', visit)}
 ${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
-${confirmed === undefined || !mayChange ? none : renderConfirmation(app, confirmed, visit)}
+${
+  confirmed === undefined || !mayChange
+    ? renderEnded(
+        ended.find(({ id }) => id === query.get('revoke')),
+        now,
+      )
+    : renderConfirmation(app, confirmed, visit)
+}
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
 ${keyCharts(activity, day, now, names)}
 ${
@@ -92,6 +101,13 @@ ${keysTable(app, ended, visit)}</details>`
 }`
   const status = error === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(error)
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
+}
+
+/** A key that was looked for, and that no request can use any more. */
+function renderEnded(key: KeyResource | undefined, now: number): Html {
+  if (key === undefined) return none
+  const end = key.revokedAt ?? key.expiresAt
+  return html`<div class="note"><p><b>The key ${key.name ?? key.id} ${key.revokedAt === null ? 'ended' : 'was revoked'} ${age(end, now)}</b>, at ${time(end)}. Requests with it are refused. It is listed below among the revoked and expired keys.</p></div>`
 }
 
 /** The newest first: after a replacement, the new key stands above the old one. */
@@ -115,7 +131,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     ...change(key),
   ])
   const empty = 'No working key. Create one for each program that sends for this app.'
-  const heads = ['Key', 'Status', 'Created', 'Last used', ...(may('operator') ? [''] : [])]
+  const heads = ['Key', 'Status', 'Created', 'Last used (to the minute)', ...(may('operator') ? [''] : [])]
   return table('Keys', heads, rows, { empty })
 }
 
@@ -148,7 +164,7 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
 }
 
 /** A key that was replaced at once ended after the page was asked for. */
-const momentMs = 60_000
+const momentMs = 10_000
 
 /** The key, and how to send an email with it. */
 function renderNewKey(

@@ -16,18 +16,19 @@ import { age, button, due, facts, linkButton, mark, meter, region, section, shor
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
+import { renderRelayChecks } from './settings.ts'
 
 type Queue = Answer<'status.show'>['queue']
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const [range] = ranges
-  const [{ attention, earlier, nodes, outages, queue }, activity] = await Promise.all([
+  const [{ attention, checks, earlier, nodes, outages, queue }, activity] = await Promise.all([
     visit.get('status.show', {}),
     visit.seesAll ? visit.get('activity.show', { query: range.query(visit.now) }) : null,
   ])
   const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 && !attention.some(isStop) ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
-${visit.seesAll ? region('relays', section('Relays', html`${renderRelays(nodes, visit)}${visit.may('operator') ? button('/settings/checks', 'Check the relays now') : none}`)) : none}
+${visit.seesAll ? region('relays', section('Relays', html`${renderRelays(nodes, visit)}${renderRelayChecks(checks, visit.now)}${visit.may('operator') ? button('/settings/checks', 'Check the relays now', { fields: { back: '/delivery' } }) : none}`)) : none}
 ${activity === null ? none : region('relay-charts', relayCharts(activity, range, { nodes, outages, now: visit.now }))}
 ${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
@@ -103,7 +104,7 @@ async function renderSuppressions({ get }: Visit): Promise<Html> {
   const { items, next } = await get('suppression.list', {})
   const count = next === null ? counted(items.length, 'recipient') : `${formatCount(items.length)} recipients or more`
   const verb = items.length === 1 && next === null ? 'gets' : 'get'
-  return html`<p>${count} ${verb} no mail for a while: the mailbox does not exist, or an email was reported as spam. <a href="/suppressions">Show the suppressions</a></p>`
+  return html`<p>${count} ${verb} no mail for a while: the mailbox does not exist, an email was reported as spam, or an operator asked for it. <a href="/suppressions">Show the suppressions</a></p>`
 }
 
 /** Reports of mail servers and recipients about delivered emails. */

@@ -13,12 +13,13 @@ import { button, mark, section } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { withScheme } from './allow-entry.ts'
 import { renderRelayState } from './delivery.ts'
+import { renderRelayChecks } from './settings.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
-  const { nodes } = await visit.get('status.show', {})
+  const { checks, nodes } = await visit.get('status.show', {})
   const body = html`<h1>Welcome to Postern</h1>
 <p class="lead">Three steps to your first email: a relay that answers, an app, and its key.</p>
-${section('1. Relay', relayStep(visit, nodes))}
+${section('1. Relay', html`${relayStep(visit, nodes)}${renderRelayChecks(checks, visit.now)}`)}
 ${section(
   '2. App',
   html`<p>An app is one product that sends sign-in mail, with its sender, allow-list and limits.</p>${
@@ -34,7 +35,10 @@ ${section('3. Key and test email', html`<p>The next page creates a key, shown on
 /** @param nodes the processes, with their relays; empty for a visit of some apps */
 function relayStep({ may, seesAll, shell }: Visit, nodes: readonly NodeResource[]): Html {
   if (shell.hasInbox) return html`<p>${mark('good', 'The dev inbox captures every email.')} Nothing is sent.</p>`
-  const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
+  const check =
+    may('operator') && seesAll
+      ? button('/settings/checks', 'Check relays and database', { fields: { back: '/' } })
+      : none
   const relays = new Map(
     nodes.filter(({ alive }) => alive).flatMap((node) => node.relays.map((relay) => [relay.name, relay])),
   )

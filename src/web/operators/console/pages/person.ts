@@ -43,7 +43,7 @@ ${scopeField(accessForm.id, slugs, { chosen: error && visit.form.has('scope') ? 
 ${shown.problem}${invited === undefined ? none : renderInvitation(invited)}${await renderConfirmation(person, visit)}
 ${isOwn ? html`<p class="soft">This is you. Only another admin can change your role and apps; your passkeys are in <a href="/account">your account</a>.</p>` : section('Role and apps', access)}
 ${section('Signing in', renderSignIn(person, visit, { isOwn }))}
-${isOwn ? none : section(person.disabledAt === null ? 'Disable' : 'Enable', renderEnd(person))}`
+${person.disabledAt === null ? none : await renderMade(person, visit)}${isOwn ? none : section(person.disabledAt === null ? 'Disable' : 'Enable', renderEnd(person))}`
   return settingsPage(visit, 'People', body, error)
 }
 
@@ -70,6 +70,17 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
 <div class="actions"><form method="post" action="${toAddress(person)}/link">${onceField()}<button>New link</button></form>${end}</div>`
   return html`${about}${table('Passkeys', ['Passkey', 'Added', 'Last used', ''], rows, { empty: 'No passkey yet.' })}
 ${person.disabledAt === null ? link : none}`
+}
+
+/** Tokens and keys of a person who is disabled, which keep working. */
+async function renderMade({ id, name }: PersonResource, { get }: Visit): Promise<Html> {
+  const { tokens, keys } = await get('person.made', { params: { person: id } })
+  if (tokens.length + keys.length === 0) return none
+  const items = [
+    ...tokens.map((token) => html`<li>the token ${token.name} (<a href="/settings/tokens">Tokens</a>)</li>`),
+    ...keys.map((key) => html`<li>the delivery key ${key.name ?? key.id} of its app</li>`),
+  ]
+  return section('Still working', html`<p>${name} created these, and they were not revoked:</p><ul>${items}</ul>`)
 }
 
 const renderEnd = (person: PersonResource): Html =>

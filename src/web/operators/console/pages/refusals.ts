@@ -163,7 +163,7 @@ export async function refusalsTable(app: AppResource, items: Refused, visit: Vis
     const { at, code, issues, key, origin } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
-        ? html`<div class="actions">${linkButton(testAddress(slug, origin), 'Test this link', origin)}${mayChange && mayBeAllowed(app, origin) ? allowButton(app, origin, undefined, '') : none}</div>`
+        ? html`<div class="actions">${linkButton(testAddress(slug, origin), mayChange && mayBeAllowed(app, origin) ? 'Test or allow…' : 'Test this link', origin)}</div>`
         : none
     return [
       [
@@ -201,7 +201,7 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
 <p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
 <div class="actions after">${
     isLink
-      ? html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
+      ? html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin, undefined, '') : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
       : none
   }${Object.entries(linkSettings).map(([issue, label]) => (issues.some((found) => found.includes(issue)) ? linkButton(`/apps/${app.slug}/links`, label) : none))}${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Change the limit')}</div>
 ${section(

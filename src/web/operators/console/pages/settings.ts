@@ -81,7 +81,7 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
       `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
     ],
   ])
-  const command = 'postern backup /var/lib/postern/backup.db'
+  const command = 'postern backup /var/lib/postern/backup-$(date +%F).db'
   const howTo = isSqlite
     ? html`<p>${lastBackup === null ? mark('wait', 'no backup') : none} While the service runs: ${copied(command)}</p>`
     : html`<p>Use <code>pg_dump</code>, or the backups of your provider.</p>`
@@ -106,7 +106,21 @@ function renderFindings({ at, findings }: NonNullable<Answer<'status.show'>['che
   return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: age(at, now) })
 }
 
+/** The result is on the page that the button was on. */
 export async function runChecks(visit: Visit): Promise<PageAnswer> {
   await visit.get('checks.run', {})
-  return { redirect: '/settings' }
+  const back = visit.form.get('back') ?? ''
+  return { redirect: ['/', '/delivery'].includes(back) ? back : '/settings' }
+}
+
+/** The last checks of the relays; nothing before the first ones. */
+export function renderRelayChecks(checks: Answer<'status.show'>['checks'], now: number): Html {
+  const lines = (checks?.findings ?? [])
+    .filter(({ check }) => check.startsWith('relay'))
+    .map(
+      ({ check, detail, ok }) => html`<li>${mark(ok ? 'quiet' : 'bad', ok ? 'ok' : 'failed')} ${check}: ${detail}</li>`,
+    )
+  return checks === null || lines.length === 0
+    ? none
+    : html`<p class="soft">Checked ${age(checks.at, now)}:</p><ul>${lines}</ul>`
 }
