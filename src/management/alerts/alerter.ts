@@ -23,7 +23,7 @@ type AlerterDeps = {
 
 const usualEveryMs = 10_000
 /** A database that takes longer does not answer. */
-const usualDeadlineMs = 5000
+const usualDeadlineMs = 10_000
 /** Another process changes the state now and then, not all the time. */
 const swapsMax = 5
 
