@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ago, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import { findEarlier } from './earlier.ts'
-import { listOutages, outageEnd } from './outages.ts'
+import { listOutages, outageEnd, withoutRelay } from './outages.ts'
 
 test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
   const minute = nowMs / minuteMs
@@ -124,5 +124,21 @@ test('links that expired in a minute of two outages count once', () => {
   assert.deepEqual(
     found.map(({ message }) => /(No link|\d links) expired/.exec(message)?.[1]),
     ['No link', '3 links'],
+  )
+})
+
+test('an access for some apps reads of an outage without the relay and its words', () => {
+  const at = (seconds: number) => nowMs - seconds * 1000
+  const outages = [
+    { relay: 'mail.acme.test:587', from: at(900), until: at(600), reason: '451 4.7.1 mail of globex is late' },
+    { relay: 'mail.acme.test:587', from: at(300), until: at(240), reason: 'connect ECONNREFUSED 10.0.0.7:587' },
+  ]
+  const past = { nowMs, minutes: [], expired: [], conditions: [] }
+  assert.deepEqual(
+    findEarlier({ ...past, outages: outages.map(withoutRelay) }).map(({ message }) => message),
+    [
+      'A relay did not answer for 60 s. No link expired meanwhile.',
+      'A relay refused mail for 5 min: 451 4.7.1. No link expired meanwhile.',
+    ],
   )
 })

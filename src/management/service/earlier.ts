@@ -63,12 +63,14 @@ function findOutages({ nowMs, minutes, outages }: Past): Earlier[] {
   return recent.map(({ from, reason: said, relay, until }) => {
     const lasted = describeDuration(until - from)
     const reason = said.replace(/\.$/, '')
-    const fault = isReply(reason) ? 'refused mail' : 'did not answer'
+    const fault = isReply(said) ? 'refused mail' : 'did not answer'
+    const why = reason === '' ? '' : `: ${withAdvice(reason)}`
     const own = [...left].filter((row) => isDuring(row, { from, until }))
     for (const row of own) left.delete(row)
     const lost = sumRows(own)
     const cost = lost === 0 ? 'No link' : counted(lost, 'link')
-    const message = `The relay ${relay} ${fault} for ${lasted}: ${withAdvice(reason)}. ${cost} expired meanwhile.`
+    const which = relay === '' ? 'A relay' : `The relay ${relay}`
+    const message = `${which} ${fault} for ${lasted}${why}. ${cost} expired meanwhile.`
     return { kind: 'relay_down', message, apps: [], from, until }
   })
 }

@@ -1,5 +1,6 @@
 /** Outages of relays: pure, from what the processes say of themselves. */
 import type { Outage } from '../../domain/delivery/relay-state.ts'
+import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 
@@ -70,6 +71,12 @@ export function listOutages(nodes: readonly NodeResource[], kept: readonly Outag
   }
   return merged
 }
+
+/** As an access for some apps sees it: without the name of the relay, and what it said of others. */
+export const withoutRelay = ({ from, reason, until }: Outage): Outage => ({
+  ...{ relay: '', from, until },
+  reason: isReply(reason) ? readCodes(reason) : '',
+})
 
 /** When the last outage of a relay ended; 0 if none is known. */
 export const outageEnd = (outages: readonly Outage[]): number => Math.max(0, ...outages.map(({ until }) => until))

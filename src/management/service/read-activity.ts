@@ -107,7 +107,7 @@ type Now = {
 }
 
 async function readEarlier(context: Context, now: Now): Promise<readonly Earlier[]> {
-  const { access, past, store } = context
+  const { past, store } = context
   const { apps, outages, minutes, expiredFrom, last, expired } = now
   const rows = await past.get()
   const pastByApp = countByApp(rows, context)
@@ -115,8 +115,7 @@ async function readEarlier(context: Context, now: Now): Promise<readonly Earlier
     (pastByApp.get(id)?.expired ?? 0) + (last.get(id)?.expired ?? 0) > (expired.get(id) ?? 0)
   return findEarlier({
     nowMs: store.now(),
-    // Outages name relays.
-    outages: access.apps === null ? outages : [],
+    outages,
     minutes: minutes.filter(({ minute }) => minute < expiredFrom),
     expired: apps.filter(hadExpired).map(({ slug }) => slug),
     conditions: (

@@ -17,7 +17,7 @@ import { FindingResource, iso, NodeResource, presentNode, presentUsage, type Usa
 import { findWebhookFaults } from '../webhooks/judge-webhooks.ts'
 import { findAttention } from './attention.ts'
 import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
-import { listOutages } from './outages.ts'
+import { listOutages, withoutRelay } from './outages.ts'
 import { presentQueue, QueueResource } from './queue.ts'
 import { readActivity } from './read-activity.ts'
 
@@ -47,7 +47,7 @@ const StatusResource = closed({
     description: 'The processes of the service; empty for a token that is limited to some apps.',
   }),
   outages: Type.Array(closed({ relay: Type.String(), from: time(), until: time(), reason: Type.String() }), {
-    description: `Outages of relays that ended in the last ${appMinutesKept / 60} hours; empty for a token that is limited to some apps.`,
+    description: `Outages of relays that ended in the last ${appMinutesKept / 60} hours; without the name of the relay for a token that is limited to some apps.`,
   }),
   queue: QueueResource,
   checks: orNull(
@@ -106,7 +106,8 @@ export const showStatus = operation({
     const nodes = allNodes.map((node) => presentNode(node, now))
     const expiring = allExpiring.filter(({ app }) => isInScope(access, app))
     const queue = presentQueue(context, counted, apps)
-    const outages = listOutages(nodes, recentOutages(past, now))
+    const all = listOutages(nodes, recentOutages(past, now))
+    const outages = seesAll ? all : all.map(withoutRelay)
     const activity = await readActivity(context, { apps, nodes, outages })
     const attention = findAttention({
       ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, outages, findings, ...activity.now },
@@ -124,7 +125,7 @@ export const showStatus = operation({
       lastHour: seesAll ? activity.lastHour : null,
       apps: apps.length,
       nodes: seesAll ? nodes : [],
-      outages: seesAll ? presentOutages(outages) : [],
+      outages: presentOutages(outages),
       queue,
       checks: seesAll && kept !== null ? { at: iso(kept.at), findings: kept.result as Finding[] } : null,
     })
