@@ -39,6 +39,7 @@ function settle(text: string): string {
       .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
       .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
       .replace(/just now|\d+ s ago/g, 'SS s ago')
+      .replace(/[\d.]+ [KMGT]iB/g, 'SIZE') // of this disk
       .replace(/next attempt in \d+ (s|min)/g, 'next attempt in WAIT') // by chance longer or shorter
       .replace(/\bin \d+ (min|h)\b/g, 'in TIME')
       .replace(/(in )?\d{3,} d\b( ago)?/g, 'AGE') // counted from today
