@@ -144,6 +144,27 @@ export function webhooks(it: It): void {
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
   })
 
+  it('once a receiver accepts a message again, all that wait are due, but not those under way', async (_t, it) => {
+    const { store, advance } = it
+    const { app } = await newReceiver(store, 'acme')
+    const other = await newReceiver(store, 'other')
+    for (const id of [app.id, app.id, app.id, app.id, other.app.id]) await store.addWebhookMessage(failed(id))
+    advance(clockMs)
+    const halfHour = { result: '500', receiver: 'fails', waitMs: 1_800_000 } as const
+    const [first, second, third, fourth] = await store.claimWebhooks(app.id, 4)
+    const [elsewhere] = await store.claimWebhooks(other.app.id, 1)
+    assert.ok(first && second && third && fourth && elsewhere)
+    for (const message of [first, second, elsewhere]) await store.endWebhookTry({ ...message, ...halfHour })
+    assert.deepEqual(await store.claimWebhooks(app.id, 9), [])
+    await store.endWebhookTry({ ...third, result: '204', receiver: 'accepts', waitMs: null })
+    advance(clockMs)
+    assert.deepEqual(
+      (await store.claimWebhooks(app.id, 9)).map(({ id }) => id).toSorted(),
+      [first.id, second.id].toSorted(),
+    )
+    assert.deepEqual(await store.claimWebhooks(other.app.id, 9), [])
+  })
+
   it('a message keeps its last tries', async (_t, { store, advance }) => {
     const { app } = await newReceiver(store, 'acme')
     const id = await store.addWebhookMessage(failed(app.id))

@@ -42,7 +42,7 @@ export const issueAdvice = {
     {
       codes: ['in_the_past'],
       fields: ['expiresAt'],
-      advice: 'the link has expired, or a clock is wrong: the message has both times',
+      advice: 'the link has expired, or a clock is wrong: the answer to the app has both times',
     },
     {
       codes: ['alias_conflict'],

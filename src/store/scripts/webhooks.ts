@@ -150,10 +150,24 @@ function* endWebhookTry(
     values: [app, id, result, ended ? null : nowMs + waitMs, response, JSON.stringify(trail)],
   }
   if (receiver === null) return
+  if (receiver === 'accepts' && (yield* isFailing(context, app))) yield* makeDue(context, app)
   const since = receiver === 'accepts' ? 'null' : 'coalesce(failing_since, $3)'
   yield {
     text: `update ${prefix}webhook_receiver set result = $2, failing_since = ${since} where app_id = $1`,
     values: [app, result, ...(receiver === 'accepts' ? [] : [nowMs])],
+  }
+}
+
+function* isFailing({ prefix }: ScriptContext, app: AppId): Script<boolean> {
+  const text = `select 1 from ${prefix}webhook_receiver where app_id = $1 and failing_since is not null`
+  return (yield { text, values: [app] }).length > 0
+}
+
+/** The receiver is back: what waits is sent now. A message that is under way is due within its lease. */
+function* makeDue({ nowMs, prefix }: ScriptContext, app: AppId): Script<void> {
+  yield {
+    text: `update ${prefix}webhook_message set due_at = $2 where app_id = $1 and due_at > $3`,
+    values: [app, nowMs, nowMs + webhookLeaseMs],
   }
 }
 

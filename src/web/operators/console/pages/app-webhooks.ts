@@ -74,11 +74,11 @@ function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }:
 <button class="${hasSecret ? '' : 'main'}">${hasSecret ? 'Replace the secret' : 'Make a secret'}</button></form>`
 }
 
-/** While its receiver fails, a message that is due waits until one of them is accepted. */
+/** While its receiver fails, one message at a time is tried. */
 const renderNextTry = (nextTryAt: string, failingSince: string | null, now: number): Html =>
   Date.parse(nextTryAt) > now || failingSince === null
     ? due(nextTryAt, now)
-    : html`within ${describeDuration(webhookPauseMaxMs)}, unless others of this app are due first`
+    : html`within ${describeDuration(webhookPauseMaxMs)}, or once the receiver accepts another`
 
 const marks = { waiting: 'wait', sent: 'quiet', given_up: 'bad' } as const
 const states = { waiting: 'waiting', sent: 'sent', given_up: 'given up' } as const
@@ -88,7 +88,7 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
   const failing =
     failingSince === null
       ? none
-      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: what is due is then sent at once.</p>`
+      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: when the receiver accepts it, all that wait are sent.</p>`
   const test =
     url === null || !hasSecret || !may('operator')
       ? none

@@ -92,7 +92,7 @@ function renderAnswers(counts: Counts): Html {
   ]
   const outcomes = [
     [emails('delivered', 'delivered'), delivered] as const,
-    [emails('deferred', 'deferred'), deferred] as const,
+    [emails('deferred', 'deferred (attempts)'), deferred] as const,
     [emails('expired', 'expired'), counts.expired] as const,
     ...Object.entries(counts.failed).map(
       ([reason, count]) => [emails('failed', `failed: ${reason.replaceAll('_', ' ')}`), count] as const,

@@ -195,13 +195,17 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const title = nameRefusal(code)
   const [limit, counts = ''] = limits[code] ?? []
   const isLink = code === 'url_not_allowed' && origin !== null
+  // The path is not kept, and the whole site would be more than the app meant to allow.
+  const isPath = issues.includes('url path_differs')
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › <a href="${toAddress({ app: app.slug })}">Refused requests</a></p>
 <h1>${title}</h1>
 <p class="lead">${withoutIssues(message)}</p>
 <p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
 <div class="actions after">${
     isLink
-      ? html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin, undefined, '') : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
+      ? isPath
+        ? linkButton(`/apps/${app.slug}/links`, 'Show the allowed links')
+        : html`${visit.may('operator') && mayBeAllowed(app, origin) ? allowButton(app, origin, undefined, '') : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
       : none
   }${Object.entries(linkSettings).map(([issue, label]) => (issues.some((found) => found.includes(issue)) ? linkButton(`/apps/${app.slug}/links`, label) : none))}${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Change the limit')}</div>
 ${section(
