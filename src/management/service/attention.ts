@@ -11,7 +11,15 @@ import { describeDuration, hourMs, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { fromDomain } from '../domains/domain-subject.ts'
 import { isoOrNull } from '../resources.ts'
-import { addCounts, appConditionKinds, appConditions, findNow, isTrivial, serviceRefusals } from './app-conditions.ts'
+import {
+  addCounts,
+  appConditionKinds,
+  appConditions,
+  findNow,
+  isTrivial,
+  type Shown,
+  serviceRefusals,
+} from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import { judgeGone, judgeReports, judgeSilence } from './attention-reports.ts'
 import {
@@ -170,14 +178,17 @@ function judgeExpired({ apps, byApp, expired }: Situation): Condition[] {
 function judgeApps(situation: Situation, isStopped: boolean): Condition[] {
   const { apps, nowMs, outages, replies } = situation
   // The outage says why mail is deferred, and for some minutes after it the counts hold its attempts.
-  const isExplained = isStopped || nowMs - outageEnd(outages) < overMinutes * minuteMs
+  const sinceOutageMs = nowMs - outageEnd(outages)
+  const isExplained = isStopped || sinceOutageMs < overMinutes * minuteMs
+  const holdsOutage = (kind: AttentionKind, { minutes }: Shown) =>
+    kind === 'mail_deferred' && sinceOutageMs < minutes * minuteMs
   const kinds = appConditionKinds.filter((kind) => !(kind === 'mail_deferred' && isExplained))
   return kinds.flatMap((kind) => {
     const { describe, isUrgent, state } = appConditions[kind]
     const found = apps.flatMap((app) => {
       const shown = findNow(kind, app, situation)
       const usual = replies[kind]?.get(app.id)
-      if (shown === null || (usual !== undefined && isTrivial(shown, usual))) return []
+      if (shown === null || holdsOutage(kind, shown) || (usual !== undefined && isTrivial(shown, usual))) return []
       const reply = usual?.text ?? null
       const cause = state === null ? app.slug : reply
       return [{ ...shown, slug: app.slug, reply, cause: `${shown.minutes} ${cause}` }]

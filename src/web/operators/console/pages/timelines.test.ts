@@ -294,6 +294,10 @@ test('mail that an outage deferred is no second condition, also in the minutes a
   const ended = (seconds: number) => only(relay('r1', true, { from: ago(600), until: ago(seconds), reason: '451 x' }))
   assert.deepEqual(kinds(ended(179)), [])
   assert.deepEqual(kinds(ended(180)), ['mail_deferred'])
+  // Since then a few were deferred: the ten minutes still hold the attempts of the outage.
+  const few = { last: { acme: { deferred: 2, delivered: 4 } } }
+  assert.deepEqual([kinds({ ...ended(180), ...few }), kinds({ ...ended(599), ...few })], [[], []])
+  assert.deepEqual(kinds(few), ['mail_deferred'])
 })
 
 test('a person with one app reads of it alone, and no name of a relay or process', () => {
