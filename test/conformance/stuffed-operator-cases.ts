@@ -302,6 +302,13 @@ export const operatorCases: Cases<ScriptName> = {
   endWebhookTry: {
     accepted: (it) => it.run('endWebhookTry', { ...webhook, receiver: 'accepts', waitMs: null }),
     failed: (it) => it.run('endWebhookTry', { ...webhook, receiver: 'fails', waitMs: minuteMs }),
+    'accepted by a receiver that had failed': (it) => {
+      it.sql(`update webhook_receiver set failing_since = ${nowMs - minuteMs} where app_id = '${acme}'`)
+      it.sql(
+        `update webhook_message set due_at = ${nowMs + dayMs} where due_at is not null and message_id <> '${idOf('wh', 0)}'`,
+      )
+      it.run('endWebhookTry', { ...webhook, receiver: 'accepts', waitMs: null })
+    },
   },
 }
 
