@@ -125,8 +125,8 @@ function renderIssues(): Record<string, () => string> {
   const entries = Object.entries(issueAdvice).map(([refusal, issues]) => {
     const isOfBody = refusal === 'invalid_body'
     const heads = ['issue', ...(isOfBody ? ['field'] : []), 'what to do']
-    const nameFields = (fields: readonly string[] | null) =>
-      fields === null ? 'any' : fields.length > 1 ? 'names in invitations' : fields.map(code).join(', ')
+    const nameFields = (fields?: readonly string[]) =>
+      fields === undefined ? 'any' : fields.length > 1 ? 'names in invitations' : fields.map(code).join(', ')
     const toRow = ({ advice, codes, fields }: IssueAdvice) => [
       codes.map(code).join(', '),
       ...(isOfBody ? [nameFields(fields)] : []),

@@ -2,8 +2,8 @@
 
 export type IssueAdvice = {
   readonly codes: readonly string[]
-  /** The fields in which it occurs; null: any. */
-  readonly fields: readonly string[] | null
+  /** The fields in which it occurs. Without them, the advice is the same in any field. */
+  readonly fields?: readonly string[]
   /** Markdown. */
   readonly advice: string
 }
@@ -21,10 +21,10 @@ export const issueAdvice = {
       fields: ['body'],
       advice: 'send one JSON object in UTF-8, nested 8 levels deep at most',
     },
-    { codes: ['required'], fields: null, advice: 'add the field' },
-    { codes: ['not_a_string'], fields: null, advice: 'send a JSON string, not a number, an array or an object' },
-    { codes: ['misnamed_field'], fields: null, advice: 'use the name that the message gives' },
-    { codes: ['too_long'], fields: null, advice: 'shorten it to the length in the message' },
+    { codes: ['required'], advice: 'add the field' },
+    { codes: ['not_a_string'], advice: 'send a JSON string, not a number, an array or an object' },
+    { codes: ['misnamed_field'], advice: 'use the name that the message gives' },
+    { codes: ['too_long'], advice: 'shorten it to the length in the message' },
     {
       codes: ['not_an_address', 'invalid_local_part', 'invalid_domain'],
       fields: ['to'],
@@ -93,17 +93,14 @@ export const issueAdvice = {
   invalid_hosted_link_config: [
     {
       codes: ['base_url_missing', 'base_url_insecure'],
-      fields: null,
       advice: 'set `POSTERN_LINKS_BASE_URL` to an https URL',
     },
     {
       codes: ['destination_invalid'],
-      fields: null,
       advice: 'correct `--link-destination`: the message says what is wrong',
     },
     {
       codes: ['original_needs_hosted_link'],
-      fields: null,
       advice:
         'for a link from an [auth server](auth-hooks.md): set `POSTERN_LINKS_BASE_URL`, and a `--hosted-links` mode other than `off`',
     },
