@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { smtpTo } from '../../../test/support/service.ts'
 import { drop, silence, startScriptedServer } from '../../../test/support/smtp.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
-import type { NodeRecord } from '../../domain/operator/node.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { checkRelay, checkRelays, findDown } from './check-relay.ts'
 
@@ -56,12 +55,11 @@ test('a relay that goes on without an end is left after the time that the check 
 test('a relay that answers the check and takes no mail from any process fails it', async (t) => {
   const { port } = await startScriptedServer(t, {})
   const relays = [{ name: 'r1', address: smtpTo(port, { greetingName: 'acme.test' }) }]
-  const node = (seenAt: number, available: boolean) =>
-    ({
-      seenAt,
-      relays: [{ name: 'r1', available, reason: available ? '' : '451 4.7.1 later' }],
-    }) as unknown as NodeRecord
-  const check = async (...nodes: NodeRecord[]) => {
+  const node = (seenAt: number, available: boolean) => ({
+    seenAt,
+    relays: [{ name: 'r1', available, reason: available ? '' : '451 4.7.1 later' }],
+  })
+  const check = async (...nodes: ReturnType<typeof node>[]) => {
     const down = findDown(nodes, 10_000)
     const [finding] = await checkRelays(relays, { apps: [], bounceAddress: null, captures: false, down })
     return finding
