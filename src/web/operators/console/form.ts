@@ -26,6 +26,9 @@ export type FormField = FieldParts & {
   readonly faults?: readonly string[]
 }
 
+/** The attributes of a field for an email address. */
+export const emailInput = html`inputmode="email" autocapitalize="none" spellcheck="false"`
+
 /** The texts of a form's fields, by name. */
 export type Fields = Readonly<Record<string, string>>
 

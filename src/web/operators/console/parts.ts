@@ -218,3 +218,11 @@ export const older = (address: string | null, ended: string): Html =>
   address === null
     ? html`<p class="soft end-of-list">${ended}</p>`
     : html`<p class="end-of-list">${linkButton(address, 'Older')}</p>`
+
+/** One page several times: in each view, with the classes that give the frame its width and its colours. */
+export const renderFrames = (address: string, views: readonly (readonly [label: string, classes: string])[]): Html =>
+  html`<div class="frames">${views.map(
+    ([label, classes]) =>
+      html`<figure><figcaption>${label}</figcaption>
+<iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
+  )}</div>`

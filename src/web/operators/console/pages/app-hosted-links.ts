@@ -2,10 +2,10 @@
 import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
-import { type Html, html } from '../../../../templates/html.ts'
+import { html } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-types.ts'
 import { type Fields, type FormField, newForm } from '../form.ts'
-import { section } from '../parts.ts'
+import { renderFrames, section } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
@@ -83,7 +83,7 @@ ${shown.field('fallbackUrl', { disabled })}
 ${shown.field('newEmailUrl', { disabled })}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
 )}
-${section('The page', html`<p class="soft">As saved, for a sign-in link, also if the app uses no hosted links.</p><div class="frames">${views.map(renderView(`/apps/${app.slug}/hosted-links/page`))}</div>`)}`
+${section('The page', html`<p class="soft">As saved, for a sign-in link, also if the app uses no hosted links.</p>${renderFrames(`/apps/${app.slug}/hosted-links/page`, views)}`)}`
   return {
     title: `Hosted links of ${app.name}`,
     body,
@@ -96,11 +96,6 @@ const views = [
   ['Phone, light', 'page phone light'],
   ['Phone, dark', 'page phone dark'],
 ] as const
-
-const renderView =
-  (address: string) =>
-  ([label, classes]: (typeof views)[number]): Html =>
-    html`<figure><figcaption>${label}</figcaption><iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`
 
 /** The page of a hosted link alone, for a frame. */
 export async function showHostedPage(visit: Visit): Promise<PageAnswer> {

@@ -11,9 +11,9 @@ import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { languageTags, nameLanguage, readBy } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-types.ts'
-import { type Fields, newForm } from '../form.ts'
+import { emailInput, type Fields, newForm } from '../form.ts'
 import { languageChoices, languageOrApp, readLanguage } from '../language-choices.ts'
-import { hiddenFields, section, table, tabs } from '../parts.ts'
+import { hiddenFields, renderFrames, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { readSettings, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
@@ -88,7 +88,7 @@ async function lookPage(
 ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
-${rendered.ok ? renderFrames(`${path}/email?${search(type)}`, rendered.value) : none}
+${rendered.ok ? renderEmail(`${path}/email?${search(type)}`, rendered.value) : none}
 ${visit.may('operator') && app.status === 'active' ? section('Send this email to yourself', renderSend(app, type, fields)) : none}
 ${renderLanguages(app, type)}`
   return {
@@ -109,7 +109,7 @@ const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
 const sendForm = newForm('send', {
   to: {
     label: 'To',
-    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="you@example.com" autocomplete="email"`,
+    attributes: html`required ${emailInput} placeholder="you@example.com" autocomplete="email"`,
     hint: 'Uses the saved settings; its link does not work.',
   },
 })
@@ -166,15 +166,9 @@ const views = [
   ['Desktop, dark', 'desktop dark'],
 ] as const
 
-function renderFrames(address: string, { subject, text }: { subject: string; text: string }): Html {
-  const frames = views.map(
-    ([label, classes]) =>
-      html`<figure><figcaption>${label}</figcaption>
-<iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
-  )
-  return html`<p><span class="soft">Subject</span> <b><bdi>${subject}</bdi></b></p><div class="frames">${frames}</div>
+const renderEmail = (address: string, { subject, text }: { subject: string; text: string }): Html =>
+  html`<p><span class="soft">Subject</span> <b><bdi>${subject}</bdi></b></p>${renderFrames(address, views)}
 <details><summary>As plain text</summary><pre>${text}</pre></details>`
-}
 
 /** An email alone, for a frame. */
 export async function showLookEmail(visit: Visit): Promise<PageAnswer> {

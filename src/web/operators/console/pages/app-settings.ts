@@ -5,7 +5,7 @@ import { formatCount } from '../../../../domain/counts.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, UsageResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { type Fields, newForm, problem, readTexts } from '../form.ts'
+import { emailInput, type Fields, newForm, problem, readTexts } from '../form.ts'
 import { button, confirmation, copied, facts, hiddenFields, linkButton, section, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
@@ -23,7 +23,7 @@ const paths = {
   keyPerMinute: 'limits.keyPerMinute',
 } as const
 
-const address = { attributes: html`inputmode="email" autocapitalize="none" spellcheck="false" autocomplete="off"` }
+const address = { attributes: html`${emailInput} autocomplete="off"` }
 const fields = settingFields(paths)
 const settingsForm = newForm('settings', {
   ...fields,

@@ -13,7 +13,7 @@ import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-types.ts'
 import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
-import { newForm, readTexts } from '../form.ts'
+import { emailInput, newForm, readTexts } from '../form.ts'
 import { languageOrApp, readLanguage } from '../language-choices.ts'
 import { button, contentBegin, linkButton, meter, region, section, statusMark, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
@@ -89,7 +89,7 @@ const lastEmails = 5
 const testForm = newForm('test-email', {
   to: {
     label: 'To',
-    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="you@example.com" autocomplete="email"`,
+    attributes: html`required ${emailInput} placeholder="you@example.com" autocomplete="email"`,
     hint: 'Queued like any other email from the app, but its link does not work.',
   },
   type: { label: 'Email', choices: emailTypeNames },

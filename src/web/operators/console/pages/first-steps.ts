@@ -8,7 +8,7 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { withAdvice } from '../../../../services/advice.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { newForm, readTexts } from '../form.ts'
+import { emailInput, newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { withScheme } from './allow-entry.ts'
@@ -63,7 +63,7 @@ const newAppForm = newForm('new-app', {
     label: 'Sender address',
     faults: ['from.address'],
     hint: 'An address your relay may send from.',
-    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="auth@acme.example" autocomplete="off"`,
+    attributes: html`required ${emailInput} placeholder="auth@acme.example" autocomplete="off"`,
   },
   allowedUrls: {
     label: 'Allowed link',

@@ -5,7 +5,7 @@ import { shortenId } from '../../../../domain/id.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { SuppressionResource } from '../../../../management/suppressions/suppressions.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { newForm, readTexts } from '../form.ts'
+import { emailInput, newForm, readTexts } from '../form.ts'
 import {
   age,
   button,
@@ -54,14 +54,14 @@ const filterForm = newForm('filter', {
 const searchForm = newForm('search', {
   q: {
     label: 'Is this address suppressed?',
-    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" placeholder="ada@example.com" autocomplete="off"`,
+    attributes: html`required ${emailInput} placeholder="ada@example.com" autocomplete="off"`,
   },
 })
 
 const addForm = newForm('suppress', {
   to: {
     label: 'Address',
-    attributes: html`required inputmode="email" autocapitalize="none" spellcheck="false" autocomplete="off"`,
+    attributes: html`required ${emailInput} autocomplete="off"`,
   },
   app: { label: 'App' },
   days: { label: 'For', choices: lives },
