@@ -10,14 +10,15 @@ import { describeReports } from '../config/reports.ts'
 import { devSecretKeysFile, type Mode } from '../config/settings.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
-import { isAlive } from '../domain/operator/node.ts'
 import { newAlertsCheck } from '../management/alerts/alerts.ts'
 import { checkAuthHooks } from '../management/auth-hooks/find-auth-hook-faults.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkDomains } from '../management/domains/domain-subject.ts'
+import { presentNode } from '../management/resources.ts'
 import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
-import { checkRelays, findDown } from '../management/service/check-relay.ts'
+import { checkRelays } from '../management/service/check-relay.ts'
+import { findDown } from '../management/service/outages.ts'
 import type { SealedSecret } from '../store/auth-hook-store.ts'
 import { openAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
 import { findMissingKey } from '../store/crypto/key-ring.ts'
@@ -109,9 +110,9 @@ async function examineDatabase(deps: CliDeps, config: Config): Promise<Examined>
         ...checkAuthHooks(authHooks, apps, await store.listAuthHookKeys()),
         ...(await checkDomains(parts)),
       ]
-      const nodes = await store.listNodes()
-      const isRunning = nodes.some((node) => node.machine === hostname() && isAlive(node, store.now()))
-      return { apps, down: findDown(nodes, store.now()), findings: [...findings, ...more], isRunning }
+      const nodes = (await store.listNodes()).map((node) => presentNode(node, store.now()))
+      const isRunning = nodes.some(({ alive, machine }) => alive && machine === hostname())
+      return { apps, down: findDown(nodes), findings: [...findings, ...more], isRunning }
     } finally {
       await store.close()
     }

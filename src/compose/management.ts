@@ -12,8 +12,10 @@ import { RecordWatch } from '../management/domains/record-watch.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newLocalRunner } from '../management/perform.ts'
+import { presentNode } from '../management/resources.ts'
 import { examineStore } from '../management/service/check-database.ts'
-import { checkRelays, findDown } from '../management/service/check-relay.ts'
+import { checkRelays } from '../management/service/check-relay.ts'
+import { findDown } from '../management/service/outages.ts'
 import { newPastCounts, newQueueCounts, newReportCounts } from '../management/shared-counts.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
@@ -109,7 +111,7 @@ export function composeManagement(
           apps: await store.listApps(),
           bounceAddress: config.bounceAddress,
           captures: isDev && roles.has('worker'),
-          down: findDown(await store.listNodes(), store.now()),
+          down: findDown((await store.listNodes()).map((node) => presentNode(node, store.now()))),
         }),
       () => findingsMs,
     ),

@@ -45,5 +45,5 @@ export type RelayState = Pick<MeasuredRelay, 'name' | 'certificateExpiresAt'> & 
   readonly reason: string
   readonly connections: RelayConnections
   /** The last time that it was unavailable and came back; null if it never was. */
-  readonly lastOutage: { readonly from: number; readonly until: number; readonly reason: string } | null
+  readonly lastOutage: Omit<Outage, 'relay'> | null
 }

@@ -8,10 +8,9 @@ import type { App } from '../../domain/app/app.ts'
 import { chooseEnvelopeSender, chooseSenders, type Senders } from '../../domain/app/envelope.ts'
 import { retryForHours } from '../../domain/bounds.ts'
 import { namesGreeting } from '../../domain/delivery/blame.ts'
-import { inClear, type RelayState } from '../../domain/delivery/relay-state.ts'
+import { inClear } from '../../domain/delivery/relay-state.ts'
 import { noReply, type Reply } from '../../domain/delivery/reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
-import { isAlive, type NodeRecord } from '../../domain/operator/node.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { withAdvice } from '../../services/advice.ts'
 import { describeProxies } from '../../services/proxies.ts'
@@ -60,21 +59,6 @@ const judgeDown = (finding: Finding, reason: string | undefined): Finding =>
   reason === undefined || !finding.ok
     ? finding
     : { ...finding, ok: false, detail: `${finding.detail}. But no mail is sent through it now: ${withAdvice(reason)}` }
-
-type SeenNode = Pick<NodeRecord, 'seenAt'> & {
-  readonly relays: readonly Pick<RelayState, 'name' | 'available' | 'reason'>[]
-}
-
-/** By its name, why no living process sends mail through a relay. */
-export function findDown(nodes: readonly SeenNode[], nowMs: number): ReadonlyMap<string, string> {
-  const seen = nodes.filter((node) => isAlive(node, nowMs)).flatMap(({ relays }) => relays)
-  const groups = Map.groupBy(seen, ({ name }) => name)
-  return new Map(
-    [...groups].flatMap(([name, views]) =>
-      views.every(({ available }) => !available) ? [[name, views[0]?.reason ?? ''] as const] : [],
-    ),
-  )
-}
 
 const makeSample = ({ settings }: App, bounceAddress: EmailAddress | null): Sample => ({
   ...chooseSenders(settings, bounceAddress),

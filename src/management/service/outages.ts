@@ -32,9 +32,17 @@ export function groupRelays(workers: readonly NodeResource[]): GroupedRelay[] {
   })
 }
 
+/** The relays that living workers see. */
+const groupSeen = (nodes: readonly NodeResource[]): GroupedRelay[] =>
+  groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
+
+/** By its name, why no living worker sends mail through a relay. */
+export const findDown = (nodes: readonly NodeResource[]): ReadonlyMap<string, string> =>
+  new Map(groupSeen(nodes).flatMap(({ isDown, name, reason }) => (isDown ? [[name, reason] as const] : [])))
+
 /** Since when no relay has taken mail; null if one does, or if there is none. */
 export function stoppedSince(nodes: readonly NodeResource[]): number | null {
-  const relays = groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
+  const relays = groupSeen(nodes)
   if (relays.length === 0 || relays.some(({ isDown }) => !isDown)) return null
   // The last process that could send decides.
   return Math.max(...relays.flatMap(({ failing }) => failing.map(({ since }) => Date.parse(since))))
@@ -42,7 +50,7 @@ export function stoppedSince(nodes: readonly NodeResource[]): number | null {
 
 /** Whether an outage that was reported may go on: since the start, nobody has tried the relay. */
 export function newUnknownOutages(nodes: readonly NodeResource[]) {
-  const relays = groupRelays(nodes.filter(({ alive, roles }) => alive && roles.includes('worker')))
+  const relays = groupSeen(nodes)
   const untried = relays.filter(({ views }) => views.every(({ tried }) => !tried))
   return ({ kind, subject }: { readonly kind: string; readonly subject: string | null }): boolean =>
     kind === 'no_relay'
@@ -50,16 +58,16 @@ export function newUnknownOutages(nodes: readonly NodeResource[]) {
       : kind === 'relay_down' && (relays.length === 0 || untried.some(({ name }) => name === subject))
 }
 
-/** The outages that are over, as the processes say and as they were kept: what several saw alike is one. */
+/**
+ * The outages that are over, as the processes say and as they were kept: those that several saw at the same
+ * time are one. What a process says fills the gap if the store was away when it kept an outage.
+ */
 export function listOutages(nodes: readonly NodeResource[], kept: readonly Outage[]): readonly Outage[] {
   const said = nodes.flatMap(({ relays }) =>
     relays.flatMap(({ lastOutage, name }) =>
       lastOutage === null
         ? []
-        : {
-            ...{ relay: name, reason: lastOutage.reason },
-            ...{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) },
-          },
+        : { ...lastOutage, relay: name, from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) },
     ),
   )
   const merged: Outage[] = []
