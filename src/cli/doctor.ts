@@ -14,7 +14,6 @@ import { newAlertsCheck } from '../management/alerts/alerts.ts'
 import { checkAuthHooks } from '../management/auth-hooks/find-auth-hook-faults.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkDomains } from '../management/domains/domain-subject.ts'
-import { presentNode } from '../management/resources.ts'
 import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
@@ -110,6 +109,7 @@ async function examineDatabase(deps: CliDeps, config: Config): Promise<Examined>
         ...checkAuthHooks(authHooks, apps, await store.listAuthHookKeys()),
         ...(await checkDomains(parts)),
       ]
+      const { presentNode } = await import('../management/resources.ts') // with every schema, which takes time to load
       const nodes = (await store.listNodes()).map((node) => presentNode(node, store.now()))
       const isRunning = nodes.some(({ alive, machine }) => alive && machine === hostname())
       return { apps, down: findDown(nodes), findings: [...findings, ...more], isRunning }

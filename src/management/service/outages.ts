@@ -60,7 +60,7 @@ export function newUnknownOutages(nodes: readonly NodeResource[]) {
 
 /**
  * The outages that are over, as the processes say and as they were kept: those that several saw at the same
- * time are one. What a process says fills the gap if the store was away when it kept an outage.
+ * time are one. If the store was away when a process kept an outage, only the process knows it.
  */
 export function listOutages(nodes: readonly NodeResource[], kept: readonly Outage[]): readonly Outage[] {
   const said = nodes.flatMap(({ relays }) =>
