@@ -101,3 +101,9 @@ export function isIdStart(text: string): boolean {
 
 /** The smallest id of a kind that can be made at `nowMs` or later. */
 export const idFloor = (kind: IdKind, nowMs: number): string => `${kind}_${digits(Math.max(0, nowMs), 10)}`
+
+/** When an id was made, in milliseconds since 1970 UTC. */
+export function readIdTime(id: string): number {
+  const begin = id.indexOf('_') + 1
+  return [...id.slice(begin, begin + 10)].reduce((ms, digit) => ms * 32 + alphabet.indexOf(digit), 0)
+}

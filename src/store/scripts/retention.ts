@@ -41,8 +41,12 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
   return isFull
 }
 
-export function* deleteOldHistory(context: ScriptContext): Script<boolean> {
-  const floor = idFloor('em', context.nowMs - keepDays * dayMs)
+/** @param beforeMs when emails were accepted whose records are old */
+export function* deleteOldHistory(
+  context: ScriptContext,
+  beforeMs = context.nowMs - keepDays * dayMs,
+): Script<boolean> {
+  const floor = idFloor('em', beforeMs)
   return yield* deleteSteps(context, [{ table: 'history', key: 'email_id, app_id', order: 'email_id', floor }])
 }
 

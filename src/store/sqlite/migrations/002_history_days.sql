@@ -1,0 +1,1 @@
+-- PostgreSQL keeps its history in parts, by the day. Here retention deletes rows: nothing changes.
