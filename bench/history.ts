@@ -1,5 +1,9 @@
-/** Fills a database with finished emails (`POSTERN_BENCH_EMAILS`, 1,000,000 unless set), by SQL. */
+/** Fills a database with finished emails of the last days (`POSTERN_BENCH_EMAILS`, 1,000,000 unless set), by SQL. */
 import { DatabaseSync } from 'node:sqlite'
+import { dayMs } from '../src/domain/duration.ts'
+import { idFloor } from '../src/domain/id.ts'
+import { moveClock, newClockOffset } from '../src/store/shared/clock.ts'
+import type { Store } from '../src/store/store.ts'
 import { runSql } from '../test/support/postgres.ts'
 import { type Bed, type Engine, useStore } from './processes.ts'
 
@@ -14,8 +18,9 @@ const spread = {
     '[{"at":1760000000000,"outcome":"delivered","relay":"smtp.example.com:587","reply":{"code":250,"enhanced":"2.0.0","text":"250 2.0.0 Ok: queued"}}]',
 }
 
-/** Fills `history` by SQL: through the queue it would take an hour. */
-export async function fillHistory(engine: Engine, bed: Bed): Promise<void> {
+/** Fills `history` by SQL: through the queue it would take an hour. The days of PostgreSQL are cut as they pass. */
+export async function fillHistory(engine: Engine, bed: Bed, days = 20): Promise<void> {
+  await passDays(bed, days)
   const places = await useStore(bed, async (store) => {
     const apps = await store.listApps()
     const keys = await Promise.all(apps.map(({ id }) => store.listKeys(id)))
@@ -26,26 +31,35 @@ export async function fillHistory(engine: Engine, bed: Bed): Promise<void> {
   const app = { busy: busy.map((place) => place.app), quiet: quiet.app }
   const key = { busy: busy.map((place) => place.key), quiet: quiet.key }
   const url = bed.env.POSTERN_DATABASE_URL ?? ''
-  if (engine === 'SQLite') fillSqlite(url.slice('sqlite:'.length), app, key)
-  else await fillPostgres(url, app, key)
+  const endsAt = Date.now() - 60_000
+  const timeOf = (n: number) => endsAt - Math.floor(((records - n) * days * dayMs) / records)
+  const toRow = (n: number) => rowOf(n, timeOf(n), { app, key })
+  if (engine === 'SQLite') fillSqlite(url.slice('sqlite:'.length), toRow)
+  else await fillPostgres(url, toRow)
+}
+
+async function passDays(bed: Bed, days: number): Promise<void> {
+  const clock = newClockOffset()
+  moveClock(clock, -days * dayMs)
+  const pass = async (store: Store) => {
+    for (let day = 0; day < days; day++, moveClock(clock, dayMs)) await store.maintain()
+  }
+  await useStore(bed, pass, clock)
 }
 
 type Names = { readonly busy: readonly string[]; readonly quiet: string }
+type HistoryRow = ReturnType<typeof rowOf>
 
-/** An id that sorts by `n`, before the ids of now. */
-const idOf = (n: number): string => `em_01000${n.toString(32).padStart(21, '0')}`
-
-function fillSqlite(path: string, app: Names, key: Names): void {
+function fillSqlite(path: string, toRow: (n: number) => HistoryRow): void {
   const database = new DatabaseSync(path)
   database.exec('pragma busy_timeout = 10000')
   const insert = database.prepare(
     `insert into history (${spread.columns}) values (?, ?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, ?, null)`,
   )
-  const begunAt = Date.now() - 86_400_000 * 20
   database.exec('begin')
   for (let n = 0; n < records; n++) {
-    const { appId, keyId, type, state, reason, at, recipient } = rowOf(n, app, key, begunAt)
-    insert.run(idOf(n), appId, keyId, type, state, reason, at, at + 900_000, at + 300, recipient, spread.trail)
+    const { id, appId, keyId, type, state, reason, at, recipient } = toRow(n)
+    insert.run(id, appId, keyId, type, state, reason, at, at + 900_000, at + 300, recipient, spread.trail)
   }
   database.exec('commit; analyze')
   database.close()
@@ -53,34 +67,30 @@ function fillSqlite(path: string, app: Names, key: Names): void {
 
 const types = ['magic_link', 'email_verification', 'password_reset', 'organisation_invite'] as const
 
-function rowOf(n: number, app: Names, key: Names, begunAt: number) {
+function rowOf(n: number, at: number, { app, key }: { readonly app: Names; readonly key: Names }) {
   const isQuiet = n % Math.floor(records / spread.rare) === 0
   const place = n % app.busy.length
   const state = n % 50 === 0 ? 'failed' : n % 101 === 0 ? 'expired' : 'delivered'
   return {
+    id: `${idFloor('em', at)}${n.toString(32).padStart(16, '0')}`,
     appId: isQuiet ? app.quiet : (app.busy[place] ?? ''),
     keyId: isQuiet ? key.quiet : (key.busy[place] ?? ''),
     type: types[n % 3] ?? types[0],
     state,
     reason: state === 'failed' ? 'refused_by_relay' : null,
-    at: begunAt + n,
+    at,
     recipient: `recipient-${n % 200_000}-${'x'.repeat(24)}`,
   }
 }
 
-async function fillPostgres(url: string, app: Names, key: Names): Promise<void> {
+async function fillPostgres(url: string, toRow: (n: number) => HistoryRow): Promise<void> {
   const step = 50_000
-  const begunAt = Date.now() - 86_400_000 * 20
   for (let from = 0; from < records; from += step) {
-    const rows = Array.from({ length: Math.min(step, records - from) }, (_, index) => {
-      const n = from + index
-      const { appId, keyId, type, state, reason, at, recipient } = rowOf(n, app, key, begunAt)
-      return { email_id: idOf(n), app_id: appId, key_id: keyId, type, state, reason, at, recipient }
-    })
+    const rows = Array.from({ length: Math.min(step, records - from) }, (_, index) => toRow(from + index))
     const text = `insert into postern.history (${spread.columns})
-      select email_id, app_id, key_id, type, state, reason, 1, 0, at, at + 900000, at + 300, recipient,
+      select id, "appId", "keyId", type, state, reason, 1, 0, at, at + 900000, at + 300, recipient,
         '${spread.trail}', null
-      from jsonb_to_recordset($json$${JSON.stringify(rows)}$json$) as r(email_id text, app_id text, key_id text,
+      from jsonb_to_recordset($json$${JSON.stringify(rows)}$json$) as r(id text, "appId" text, "keyId" text,
         type text, state text, reason text, at bigint, recipient text)`
     await runSql(url, text)
   }

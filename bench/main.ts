@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). `noise` and
- * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`.
+ * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`, and `retention` the engine.
  */
 import { parseArgs } from 'node:util'
 import type { Scope } from '../test/support/temporary.ts'
@@ -23,6 +23,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   outages: () => import('./outages.ts'),
   relays: () => import('./relays.ts'),
   reports: () => import('./reports.ts'),
+  retention: () => import('./retention.ts'),
   signing: () => import('./signing.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),

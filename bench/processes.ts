@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
+import type { ClockOffset } from '../src/store/shared/clock.ts'
 import type { Store } from '../src/store/store.ts'
 import { type RunningPostern, spawnServe, type Variables } from '../test/support/cli.ts'
 import { startPostgres } from '../test/support/postgres.ts'
@@ -148,12 +149,14 @@ type Senders = typeof import('./senders.ts')
 export async function useStore<T>(
   { checkout: { root }, env }: Bed,
   work: (store: Store, senders: Senders) => Promise<T>,
+  clock?: ClockOffset,
 ): Promise<T> {
   const load = (path: string) => import(new URL(path, root).href)
   const { openStore }: typeof import('../src/compose/store.ts') = await load('src/compose/store.ts')
   const { parseConfig }: typeof import('../src/config/parse-config.ts') = await load('src/config/parse-config.ts')
   const senders: Senders = await load('bench/senders.ts')
   const store = await openStore(parseConfig(env, 'command'), {
+    ...(clock !== undefined && { clock }),
     onFatal: (error) => {
       throw error
     },
