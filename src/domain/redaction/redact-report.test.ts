@@ -40,7 +40,7 @@ test('tokens and secrets go by their shape', () => {
 
 test('addresses go in every form', () => {
   check([
-    ['550 <bob@example.net>: gone', '550 <<address>>: gone'],
+    ['550 <bob@example.net>: gone', '550 <address>: gone'],
     ['550 "bob smith"@example.net gone', '550 <address> gone'],
     ['550 bob@[192.0.2.1] gone', '550 <address> gone'],
     ['550 bob @ example.net gone', '550 <address> gone'],
@@ -73,7 +73,7 @@ test('the local part of an address that the report names goes, alone and cut', (
     ['550-5.1.1 ada.love\r\n550 5.1.1 lace unknown', '550-5.1.1 <address> unknown'],
     ['550 5.1.1 ada%2Elovelace unknown', '550 5.1.1 <address> unknown'],
     ['550 5.1.1 <ada.lovel', '550 5.1.1 <<address>'],
-    ['550 5.1.1 <bob@example.net> unknown, bob is', '550 5.1.1 <<address>> unknown, <address> is'],
+    ['550 5.1.1 <bob@example.net> unknown, bob is', '550 5.1.1 <address> unknown, <address> is'],
   ])
   assert.equal(report('550 Mailbox Full', ['mailboxfull@example.com']), '550 Mailbox Full')
   assert.equal(report('550 no user', ['user@example.com']), '550 no user')

@@ -9,12 +9,16 @@ export type Span = { readonly from: number; readonly to: number; readonly mark: 
 export const findMatches = (text: string, shape: RegExp, mark: Mark): Span[] =>
   Array.from(text.matchAll(shape), ({ 0: found, index }) => ({ from: index, to: index + found.length, mark }))
 
-/** The spans that overlap become one, with the mark that comes first in the list. */
+/**
+ * The spans that overlap become one, with the mark that comes first in the list. A mark replaces the angle
+ * brackets around a span as well.
+ */
 export function hideSpans(line: string, spans: readonly Span[]): string {
   let [result, shown] = ['', 0]
   for (const { from, to, mark } of joinSpans(spans)) {
-    result += line.slice(shown, from) + mark
-    shown = to
+    const isBracketed = from > shown && line[from - 1] === '<' && line[to] === '>'
+    result += line.slice(shown, isBracketed ? from - 1 : from) + mark
+    shown = isBracketed ? to + 1 : to
   }
   return result + line.slice(shown)
 }
