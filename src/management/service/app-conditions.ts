@@ -22,8 +22,8 @@ export type Counts = Pick<ActivityCounts, 'accepted' | 'refused' | 'delivered' |
 export const newestMax = 20
 
 type Words = {
-  /** ` in the last 10 minutes`, or nothing. */
-  readonly when: string
+  /** ` in the last 10 minutes`; null for what is over, whose share is not known. */
+  readonly when: string | null
   readonly reply: string | null
 }
 
@@ -78,7 +78,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     countsEvent: (event) => event.startsWith('failed:'),
     describe(slugs, counts, { when, reply }) {
       const failed = countFailed(counts)
-      return `${formatCount(failed)} of ${formatCount(failed + counts.delivered)} emails from ${nameAll(slugs)} failed${when}${quote(reply)}.`
+      return `${share(failed, failed + counts.delivered, when)} emails from ${nameAll(slugs)} failed${when ?? ''}${quote(reply)}.`
     },
   },
   mail_deferred: {
@@ -89,7 +89,7 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     isUrgent: (counts) => counts.deferred > deferredUrgentShare * countAttempts(counts),
     countsEvent: (event) => event === 'deferred',
     describe: (slugs, counts, { when, reply }) =>
-      `The relay deferred ${formatCount(counts.deferred)} of ${formatCount(countAttempts(counts))} attempts to send mail from ${nameAll(slugs)}${when}${quote(reply)}.`,
+      `The relay deferred ${share(counts.deferred, countAttempts(counts), when)} attempts to send mail from ${nameAll(slugs)}${when ?? ''}${quote(reply)}.`,
   },
   requests_refused: {
     state: null,
@@ -107,11 +107,25 @@ export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
     describe(slugs, counts, { when }) {
       const faults = countRefused(counts)
       const faulty = sumCounts(faults)
-      const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
       const whose = slugs.length === 0 ? '' : ` from ${nameAll(slugs)}`
-      return `${formatCount(faulty)} of ${formatCount(faulty + counts.accepted)} requests${whose} were refused${when}, mostly as ${code}.`
+      return `${share(faulty, faulty + counts.accepted, when)} requests${whose} were refused${when ?? ''}: ${listCodes(faults)}.`
     },
   },
+}
+
+const share = (count: number, all: number, when: Words['when']): string =>
+  when === null ? formatCount(count) : `${formatCount(count)} of ${formatCount(all)}`
+
+const codesMax = 3
+
+/** The most frequent ones: `14 url_not_allowed, 12 daily_limit_reached`. */
+function listCodes(refused: Readonly<Record<string, number>>): string {
+  const codes = Object.entries(refused)
+    .filter(([, count]) => count > 0)
+    .toSorted(([, a], [, b]) => b - a)
+  const others = sumCounts(Object.fromEntries(codes.slice(codesMax)))
+  const named = codes.slice(0, codesMax).map(([code, count]) => `${formatCount(count)} ${code}`)
+  return [...named, ...(others === 0 ? [] : [`${formatCount(others)} others`])].join(', ')
 }
 
 function quote(reply: string | null): string {

@@ -189,7 +189,13 @@ test('a share of refused requests needs attention, a few do not', () => {
   const [found] = attentionTo({
     counts: { accepted: 10, 'refused:url_not_allowed': 5, 'refused:invalid_key': 15 },
   })
-  assert.match(found?.message ?? '', /^20 of 30 requests were refused .* mostly as invalid_key/)
+  assert.match(found?.message ?? '', /^20 of 30 requests were refused .*: 15 invalid_key, 5 url_not_allowed\.$/)
+  const codes = { invalid_key: 9, url_not_allowed: 12, invalid_url: 3, invalid_recipient: 2, invalid_type: 4 }
+  const refused = Object.fromEntries(Object.entries(codes).map(([code, count]) => [`refused:${code}`, count]))
+  assert.match(
+    attentionTo({ counts: refused })[0]?.message ?? '',
+    /: 12 url_not_allowed, 9 invalid_key, 4 invalid_type, 5 others\.$/,
+  )
 })
 
 test('the refusals of an app are its own, also beside many requests of others', () => {
@@ -201,7 +207,7 @@ test('the refusals of an app are its own, also beside many requests of others', 
     found.map(({ apps, kind }) => [kind, apps]),
     [['requests_refused', ['globex']]],
   )
-  assert.match(found[0]?.message ?? '', /^303 of 390 requests from globex .* as recipient_rate_limited/)
+  assert.match(found[0]?.message ?? '', /^303 of 390 requests from globex .*: 303 recipient_rate_limited/)
 })
 
 test('a flood of requests over a limit needs attention, however much else is accepted', () => {

@@ -49,7 +49,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
       [
         'mail_failed',
-        '30 of 40 emails from hooli failed; most frequent reply: “554 spam”.',
+        '30 emails from hooli failed; most frequent reply: “554 spam”.',
         ['hooli'],
         (minute - 100) * minuteMs,
         (minute - 99) * minuteMs,

@@ -83,7 +83,7 @@ function findExpired(rows: Minutes, apps: readonly string[]): Earlier[] {
 }
 
 function describePast({ kind, slugs, reply, counts, from, until }: PastCondition): Earlier {
-  const message = appConditions[kind].describe(slugs, counts, { when: '', reply })
+  const message = appConditions[kind].describe(slugs, counts, { when: null, reply })
   return { kind, message, apps: slugs, from, until }
 }
 

@@ -140,7 +140,7 @@ const timelines: Readonly<Record<AttentionKind, readonly Moment[]>> = {
     [ofAcme({ accepted: 30, 'refused:url_not_allowed': 20 }), null],
     [
       ofAcme({ accepted: 10, 'refused:url_not_allowed': 21 }),
-      '21 of 31 requests from acme were refused in the last 10 minutes, mostly as url_not_allowed.',
+      '21 of 31 requests from acme were refused in the last 10 minutes: 21 url_not_allowed.',
     ],
     [ofAcme({ accepted: 10, 'refused:url_not_allowed': 21 }, { accepted: 5 }), null],
   ],
