@@ -18,7 +18,6 @@ import {
   button,
   confirmation,
   copyButton,
-  hiddenFields,
   linkButton,
   mark,
   newSecret,
@@ -88,7 +87,7 @@ ${
         ended.find(({ id }) => id === query.get('revoke')),
         now,
       )
-    : renderConfirmation(app, confirmed, visit)
+    : renderConfirmation(app, confirmed, { isReplaced: isReplaced(confirmed, items), visit })
 }
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
 ${keyCharts(activity, day, now, names)}
@@ -144,12 +143,14 @@ function renderLastUse(key: KeyResource, now: number): Html {
     : age(key.lastUsedAt, now)
 }
 
+const isReplaced = ({ id }: KeyResource, keys: readonly KeyResource[]): boolean =>
+  keys.some(({ replaces }) => replaces === id)
+
 function renderKeyStatus(key: KeyResource, keys: readonly KeyResource[], now: number): Html {
   if (key.revokedAt !== null) return html`${mark('off', 'revoked')} ${age(key.revokedAt, now)}`
   if (key.expiresAt === null) return mark('quiet', 'active')
   if (hasEnded(key, now)) return html`${mark('off', 'expired')} ${age(key.expiresAt, now)}`
-  const isReplaced = keys.some(({ replaces }) => replaces === key.id)
-  return html`${isReplaced ? mark('wait', 'replaced') : mark('quiet', 'active')} until ${time(key.expiresAt)}`
+  return html`${isReplaced(key, keys) ? mark('wait', 'replaced') : mark('quiet', 'active')} until ${time(key.expiresAt)}`
 }
 
 export async function createKey(visit: Visit): Promise<PageAnswer> {
@@ -215,33 +216,34 @@ const replaceForm = newForm('replace', {
 function renderConfirmation(
   { slug }: AppResource,
   { hook, id, lastUsedAt, name }: KeyResource,
-  { now, query }: Visit,
+  { isReplaced, visit: { now, query } }: { readonly isReplaced: boolean; readonly visit: Visit },
 ): Html {
   const path = `/apps/${slug}/keys`
   const used =
     lastUsedAt === null
       ? 'It has never been used.'
       : `It was last used ${describeDuration(now - Date.parse(lastUsedAt))} ago.`
+  const replaceBy = (
+    grace: string,
+  ) => html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
+${replaceForm.show({ grace }).field('grace')}
+<button class="main">Replace the key</button>
+</form>`
   if (query.get('revoke') === id) {
     const revoke = button(`${path}/${id}/revoke`, 'Revoke the key', { kind: 'danger' })
+    const refused = 'Requests with a revoked key are refused at once, and this cannot be undone.'
+    if (isReplaced) return confirmation(`Revoke the old key ${name ?? id}? ${used} ${refused}`, revoke, path)
     // That of an auth server is replaced where the server is connected.
-    const replace =
-      hook === null
-        ? html`<form method="post" action="${path}/${id}/replace">${onceField()}${hiddenFields({ grace: '0' })}<button class="main">Replace the key now</button></form>`
-        : linkButton(`/apps/${slug}/connect/${hook}`, 'Replace it there…')
+    const replace = hook === null ? replaceBy('0') : linkButton(`/apps/${slug}/connect/${hook}`, 'Replace it there…')
     return confirmation(
-      html`Revoke the key ${name ?? id}, or replace it? ${used} Either way, requests with it are refused at once, and this cannot be undone. If it has leaked, replace it: the app sends again as soon as it has the new key.`,
+      `Revoke the key ${name ?? id}, or replace it? ${used} ${refused} If it has leaked, replace it, and choose how long the app has to change to the new key.`,
       html`${replace}${revoke}`,
       path,
     )
   }
-  const form = html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
-${replaceForm.show({ grace: '86400' }).field('grace')}
-<button class="main">Replace the key</button>
-</form>`
   return confirmation(
     `Replace the key ${name ?? id}? ${used} A new key with the same name is created and shown once.`,
-    form,
+    replaceBy('86400'),
     path,
   )
 }
