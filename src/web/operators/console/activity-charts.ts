@@ -17,6 +17,7 @@ export type Range = {
   readonly label: string
   readonly step: 'minute' | 'hour'
   readonly steps: number
+  readonly minutes: number
   /** From when the query reads. */
   readonly query: (now: number) => { readonly step: 'minute' | 'hour'; readonly from: string }
 }
@@ -24,7 +25,7 @@ export type Range = {
 const newRange = (name: string, label: string, step: Range['step'], steps: number): Range => {
   const stepMs = step === 'minute' ? minuteMs : hourMs
   return {
-    ...{ name, label, step, steps },
+    ...{ name, label, step, steps, minutes: (steps * stepMs) / minuteMs },
     query: (now) => ({ step, from: new Date(now - (steps - 1) * stepMs).toISOString() }),
   }
 }

@@ -39,7 +39,7 @@ ${tabs(
   range.label,
 )}
 ${region('charts', activityCharts(activity, range, { nodes: status.nodes, outages: status.outages, now: visit.now }))}
-${region('answers', renderAnswers(activity.total))}`
+${region('answers', renderAnswers(activity.total, range))}`
 }
 
 function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Html {
@@ -55,7 +55,12 @@ function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Ht
   const took95 =
     lastHour === null || lastHour.p95Ms === null
       ? none
-      : tile('Delivery time', took(lastHour.p95Ms), `95th percentile; median ${took(lastHour.p50Ms)}`, '/delivery')
+      : tile(
+          'Delivery time',
+          `≤ ${took(lastHour.p95Ms)}`,
+          `95th percentile; median ≤ ${took(lastHour.p50Ms)}`,
+          '/delivery',
+        )
   return html`<div class="tiles">
 ${tile('Waiting', formatCount(depth), depth === 0 ? 'nothing' : areCurrent ? describeStates(states) : '', '/delivery')}
 ${tile(`${isDev ? 'Captured' : 'Delivered'}, ${since}`, formatCount(delivered), lastHour === null || delivered < 60 ? '' : `${formatCount(Math.round(delivered / 60))} a minute`, `/emails?state=delivered${within}`)}
@@ -77,9 +82,10 @@ const tile = (label: string, value: string, note: string, address: string): Html
 
 type Counts = Answer<'activity.show'>['total']
 
-function renderAnswers(counts: Counts): Html {
+function renderAnswers(counts: Counts, { minutes }: Range): Html {
   const { accepted, deferred, delivered, refused, replayed } = counts
-  const emails = (state: string, text: Cell): Html => html`<a href="/emails?state=${state}&within=10080">${text}</a>`
+  const emails = (state: string, text: Cell): Html =>
+    html`<a href="/emails?state=${state}&within=${minutes}">${text}</a>`
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
@@ -105,7 +111,7 @@ function renderAnswers(counts: Counts): Html {
   ]
   const replies = Object.entries(counts.replies).map(
     ([reply, count]) =>
-      [html`<a href="${withFilters('/emails', { reply, within: '10080' })}">${reply}</a>`, count] as const,
+      [html`<a href="${withFilters('/emails', { reply, within: String(minutes) })}">${reply}</a>`, count] as const,
   )
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
