@@ -46,7 +46,7 @@ const newLink = command({
 
 const endLink = command({
   use: 'end-link <person>',
-  about: 'end the open link of a person before it is used',
+  about: 'cancel the link of a person before it is used',
   examples: ['postern person end-link Ada'],
   run: ({ call }, [person]) => call('person.end_link', { params: { person } }),
   show: (changed) => `ended; ${describePerson(changed)}`,
@@ -68,7 +68,7 @@ const list = command({
       role: ({ role }) => role,
       apps: ({ apps }) => (apps === null ? 'all' : apps.map((app) => slugs[app] ?? app).join(' ')),
       'signs in with': describeWays,
-      'open link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
+      'unused link': ({ openLink }) => (openLink === null ? '' : `until ${formatTime(openLink.expiresAt)}`),
       status: describeStatus,
       'last seen': ({ lastSeenAt }) => formatTime(lastSeenAt) ?? 'never',
     }),

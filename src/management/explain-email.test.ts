@@ -92,9 +92,9 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'expired', trail: [down] },
-    'Not sent: the relay 127.0.0.1:2525 was unavailable: the connection was refused (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
+    'Not sent: the relay 127.0.0.1:2525 was unavailable: the connection was refused (ESOCKET: connect ECONNREFUSED), until the link expired at 2026-11-21 22:26:46Z.',
   ],
-  [{ state: 'expired' }, 'Not sent: no attempt was made until the link expired at 2026-11-21 22:26:46Z.'],
+  [{ state: 'expired' }, 'Not sent: no attempt was made before the link expired at 2026-11-21 22:26:46Z.'],
   [
     { state: 'expired', trail: [busy] },
     'Not sent: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z.',
@@ -122,7 +122,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },
-    'Not confirmed: every worker that tried it died or lost its lease until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt got no answer.',
+    'Not confirmed: every worker that tried it died or lost its lease before the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt got no answer.',
   ],
   [
     { state: 'expired', trail: [{ ...busy, ambiguous: true }, busy] },
@@ -130,7 +130,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'deferred', reply: noReply('internal error') }] },
-    'Not sent: the last attempt failed inside Postern (internal error) until the link expired at 2026-11-21 22:26:46Z.',
+    'Not sent: the last attempt failed inside Postern (internal error), and then the link expired at 2026-11-21 22:26:46Z.',
   ],
   [
     { state: 'deferred', nextAttemptAt: at, trail: [{ at, outcome: 'deferred', reply: noReply('x') }] },
@@ -174,7 +174,7 @@ for (const [change, expected] of cases) {
 test('a suppressed email says why, and until when, since which email and for which apps it lasts', () => {
   const suppressed = { ...email, state: 'suppressed', reason: 'no_mailbox' } as const
   const explain = (...suppressions: SuppressionRecord[]) => explainEmail(suppressed, { ...situation, suppressions })
-  const why = 'Not sent: its recipient was suppressed, because a mail server had said that its mailbox does not exist.'
+  const why = 'Not sent: its recipient was suppressed, because a mail server had said that the mailbox does not exist.'
   assert.equal(explain(), `${why} It is no longer suppressed.`)
   const one: SuppressionRecord = {
     ...{

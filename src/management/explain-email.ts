@@ -62,10 +62,10 @@ function explainState(email: EmailRecord): string {
       return notDelivered(email, explainFailure(email, last))
     case 'expired': {
       const why = explainExpiry(email, last)
-      return notDelivered(email, `${why} until the link expired at ${time(email.expiresAt)}.`)
+      return notDelivered(email, `${why} the link expired at ${time(email.expiresAt)}.`)
     }
     case 'suppressed':
-      return `Not sent: its recipient was suppressed, because ${suppressedBecause[email.reason as SuppressionReason]}.`
+      return `Not sent: ${suppressedBecause[email.reason as SuppressionReason]}.`
     case 'cancelled':
       return notDelivered(email, explainCancelling(email.reason))
     default:
@@ -74,9 +74,9 @@ function explainState(email: EmailRecord): string {
 }
 
 const suppressedBecause: Readonly<Record<SuppressionReason, string>> = {
-  no_mailbox: 'a mail server had said that its mailbox does not exist',
-  complaint: 'it had reported an earlier email as spam',
-  operator: 'an operator suppressed it',
+  no_mailbox: 'its recipient was suppressed, because a mail server had said that the mailbox does not exist',
+  complaint: 'its recipient was suppressed, after reporting an earlier email as spam',
+  operator: 'an operator had suppressed its recipient',
 }
 
 /** Whether the recipient is suppressed now; nothing for an email that never was. */
@@ -156,16 +156,18 @@ function describe(attempt: AttemptRecord): string {
 
 function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined): string {
   if (last === undefined)
-    return trail.length === 0 ? 'no attempt was made' : 'every worker that tried it died or lost its lease'
+    return trail.length === 0
+      ? 'no attempt was made before'
+      : 'every worker that tried it died or lost its lease before'
   const { outcome, relay } = last
   const text = last.reply?.text ?? ''
   if (outcome === 'unattempted')
     return relay === undefined
-      ? `no attempt was possible (${text})`
-      : `the relay ${relay} was unavailable: ${withAdvice(text)}`
+      ? `no attempt was possible (${text}) before`
+      : `the relay ${relay} was unavailable: ${withAdvice(text)}, until`
   return relay === undefined
-    ? `the last attempt failed inside Postern (${text})`
-    : `the relay ${relay} deferred it (${text})`
+    ? `the last attempt failed inside Postern (${text}), and then`
+    : `the relay ${relay} deferred it (${text}) until`
 }
 
 const causes: Record<FailureCause, string> = {

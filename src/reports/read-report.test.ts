@@ -24,7 +24,7 @@ const bounced = (about: 'recipient' | 'other' | 'unknown', cause: Words, permane
   text,
 })
 
-const gone = '550 5.1.1 <<address>>: Recipient address rejected: User unknown in virtual mailbox table; see <link>'
+const gone = '550 5.1.1 <address>: Recipient address rejected: User unknown in virtual mailbox table; see <link>'
 const findings: Readonly<Record<string, object>> = {
   postfix: bounced('recipient', 'no_mailbox', true, gone),
   exim: bounced('recipient', 'no_mailbox', true, '550 5.1.1 no such user'),
@@ -39,7 +39,7 @@ const findings: Readonly<Record<string, object>> = {
     'recipient',
     'mailbox_full',
     true,
-    "5.1.0 - Unknown address error 550-'5.2.2 <<address>>: user over quota'",
+    "5.1.0 - Unknown address error 550-'5.2.2 <address>: user over quota'",
   ),
   delayed: { kind: 'delayed', text: 'connect to mail.example.com[192.0.2.1]:25: Connection timed out' },
   relayed: { kind: 'other' },

@@ -133,7 +133,7 @@ test('unsafe settings are refused when they are set, each with its reason', asyn
   )
   assert.equal(ran.code, 1)
   for (const reason of [
-    /everybody can register names below vercel\.app/,
+    /anyone can register names under vercel\.app/,
     /use https/,
     /standard or dangerous/,
     /https URL/,

@@ -161,7 +161,7 @@ test('an email that was not sent is explained in one sentence', async (t) => {
     const ran = await postern(server.env, ['email', 'show', id])
     return ran.out.startsWith('Not sent') ? ran.out : null
   })
-  const sentence = `Not sent: the relay 127.0.0.1:${relay.port} refused it: the mailbox does not exist (550 5.1.1 <<address>> unknown).`
+  const sentence = `Not sent: the relay 127.0.0.1:${relay.port} refused it: the mailbox does not exist (550 5.1.1 <address> unknown).`
   // A moment later it also says that the recipient is suppressed.
   assert.ok(shown.startsWith(sentence), shown)
   assert.match(shown, /^accepted +\S+ \S+Z \(\d+ s ago\)$/m)

@@ -136,7 +136,7 @@ function wildcardFault(hostname: string): string | null {
   if (isIp === true) return `${hostname} is an IP address, which has no names below it.`
   if (isIcann !== true && isPrivate !== true)
     return `Postern does not know who registers names below ${publicSuffix ?? hostname}: list each host.`
-  return domain === null ? `everybody can register names below ${hostname}: list each host.` : null
+  return domain === null ? `anyone can register names under ${hostname}: list each host.` : null
 }
 
 /** A star that is no label of its own at the beginning. */

@@ -355,8 +355,8 @@ test('a star for every link of an app scheme allows what people copy it for', ()
 test('the message about a star gives the true reason, and the spelling that works', () => {
   const message = (result: Parsed<AllowedUrl>) => (result.ok ? '' : result.issues[0]?.message)
   const reasons: [string, RegExp][] = [
-    ['https://*.vercel.app', /everybody can register names below vercel\.app/],
-    ['https://myapp-*.vercel.app', /everybody can register names below vercel\.app/],
+    ['https://*.vercel.app', /anyone can register names under vercel\.app/],
+    ['https://myapp-*.vercel.app', /anyone can register names under vercel\.app/],
     ['https://*.corp', /would allow every host of corp.*\*\.NAME\.corp/],
     ['https://*.home.arpa', /would allow every host of home\.arpa/],
     ['https://*.10.0.0.1', /10\.0\.0\.1 is an IP address/],

@@ -104,7 +104,7 @@ export const endLink = operation({
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (!(await store.endSignInCode(person.id, access.actor)))
-      return fail('not_found', `${person.name} has no open link: it was used or ended, or has expired.`)
+      return fail('not_found', `${person.name} has no unused link: it was used or cancelled, or has expired.`)
     return done(presentPerson(person, await readOfPeople(store)))
   },
 })

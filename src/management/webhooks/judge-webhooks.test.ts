@@ -24,7 +24,7 @@ test('a receiver that fails for ten minutes is reported, and one that is gone at
   const failing = (minutes: number, result = '500') => messages({ failingSince: nowMs - minutes * minuteMs, result })
   assert.deepEqual([messages({}), messages({ result: '204' }), failing(9)], [[], [], []])
   assert.deepEqual(failing(11), [
-    'The webhook receiver of acme has failed for 11 min (500). acme is not notified of emails that bounce.',
+    'The webhook receiver of acme has failed for 11 min (500). Its messages wait and are tried again.',
   ])
   assert.match(failing(0, gone)[0] ?? '', /answers 410, so its messages are given up/)
 })

@@ -21,17 +21,20 @@ export const findWebhookFaults = (
       return [
         {
           app: slug,
-          message: `${slug} has a webhook address and no secret, so it is not notified of emails that bounce. Make the secret.`,
+          message: `${slug} has a webhook address and no secret, so its webhooks are not sent. Create the secret.`,
         },
       ]
     const { failingSince, result } = webhook
     if (failingSince === null || (result !== gone && nowMs - failingSince < failingMs)) return []
     const age = describeDuration(nowMs - failingSince)
-    const why = result === gone ? 'answers 410, so its messages are given up' : `has failed for ${age} (${result})`
+    const why =
+      result === gone
+        ? 'answers 410, so its messages are given up'
+        : `has failed for ${age} (${result}). Its messages wait and are tried again`
     return [
       {
         app: slug,
-        message: `The webhook receiver of ${slug} ${why}. ${slug} is not notified of emails that bounce.`,
+        message: `The webhook receiver of ${slug} ${why}.`,
       },
     ]
   })

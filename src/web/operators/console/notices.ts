@@ -25,7 +25,7 @@ const notices = {
   key_activated: 'Key activated. It signs the mail within 30 s.',
   key_removed: 'Key removed. Remove its record from DNS, too.',
   webhook_queued: 'The test message was queued. Its result appears below once the receiver has answered.',
-  webhook_sent: 'The message is being sent. The answer appears below once the receiver has answered.',
+  webhook_sent: 'The message is sent at once. The result appears below once the receiver has answered.',
   token_revoked: 'The token was revoked. It is refused from now on.',
   person_disabled: 'The person is disabled: sessions and links have ended.',
   person_enabled: 'The person may sign in again.',

@@ -63,7 +63,7 @@ const settingsForm = newForm('hook', {
     hint: 'Receives the token (or, if there is none, the code) as ?token=. It must be on the allow-list.',
   },
   life: {
-    label: 'Life of a link or code in seconds',
+    label: 'Lifetime of a link or code, in seconds',
     attributes: html`inputmode="numeric" autocomplete="off"`,
     hint: 'Empty: what the message says, or the auth server’s default.',
   },
@@ -155,7 +155,7 @@ function renderMake({ slug }: AppResource, { auth, name, title }: AuthHook, fiel
 ${given}<button class="${kind}">${label}</button></form>`
   const give = form(field('secret', { hint }), 'Keep the secret', isGiven ? 'main' : '')
   if (isGiven) return give
-  const make = form(none, 'Make a secret', 'main')
+  const make = form(none, 'Create a secret', 'main')
   return auth.kind === 'signed'
     ? html`${make}<details><summary>Use a secret that ${title} made</summary>${give}</details>`
     : make

@@ -17,7 +17,7 @@ const switches: Readonly<Record<SwitchName, Switch>> = {
   allowCodes: {
     path: 'codes',
     describe: (isOn) =>
-      html`Codes in requests are <b>${isOn ? 'shown in emails' : 'ignored'}</b>. A code is for people who open their mail on another device. Unlike a link, it can be read out to a scammer on the phone.`,
+      html`Codes in requests are <b>${isOn ? 'shown in emails' : 'ignored'}</b>. A code helps people who open their mail on another device, but a scammer can talk them into reading it out.`,
     on: 'Show codes',
     off: 'Stop showing codes',
   },

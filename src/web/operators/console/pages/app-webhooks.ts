@@ -71,7 +71,7 @@ function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }:
     : html`<p>The app has no secret, so nothing is sent.</p>`
   if (!visit.may('admin')) return state
   return html`${state}<form method="post" action="/apps/${slug}/webhooks/secret">${onceField()}
-<button class="${hasSecret ? '' : 'main'}">${hasSecret ? 'Replace the secret' : 'Make a secret'}</button></form>`
+<button class="${hasSecret ? '' : 'main'}">${hasSecret ? 'Replace the secret' : 'Create a secret'}</button></form>`
 }
 
 /** While its receiver fails, one message at a time is tried. */
@@ -88,7 +88,7 @@ function renderMessages({ slug }: AppResource, { failingSince, hasSecret, items,
   const failing =
     failingSince === null
       ? none
-      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: when the receiver accepts it, all that wait are sent.</p>`
+      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}: ${items.find(({ result }) => result !== null)?.result ?? 'no answer'}. Once it is repaired, send a test message: when the receiver accepts it, all waiting messages are sent.</p>`
   const test =
     url === null || !hasSecret || !may('operator')
       ? none

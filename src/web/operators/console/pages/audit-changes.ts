@@ -89,7 +89,7 @@ const labels: Readonly<Record<string, string>> = {
 const hookSettings: Readonly<Record<string, string>> = {
   verifyUrl: 'Verify URL',
   'pages.default': 'Page of the app',
-  'lifeSeconds.default': 'Life of a link or code',
+  'lifeSeconds.default': 'Lifetime of a link or code',
   organisationName: 'Organisation',
 }
 

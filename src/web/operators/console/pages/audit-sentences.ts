@@ -66,7 +66,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       ? html`made the webhook secret of ${app}`
       : html`replaced the webhook secret of ${app}`,
   'webhook.test': ({ app }) => html`sent a test webhook to ${app}`,
-  'webhook.send': ({ app }) => html`sent a webhook to ${app} again`,
+  'webhook.send': ({ app }) => html`sent a webhook message of ${app} at once`,
   'list.export': ({ target }) => html`exported the list of ${target}`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,

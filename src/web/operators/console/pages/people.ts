@@ -69,7 +69,7 @@ function describeWays({ passkeys, provider }: PersonResource): string {
 export const renderInvitation = ({ name, link, linkExpiresAt }: Answer<'person.invite'>): Html =>
   newSecret(
     `Give this link to ${name}`,
-    `${isLocalLink(link) ? 'This link works only on this machine or through SSH port forwarding, because POSTERN_CONSOLE_URL is no https address. ' : ''}It signs ${name} in once, before ${linkExpiresAt.slice(0, 16).replace('T', ' ')} UTC, and is shown only this once. After adding a passkey, ${name} needs no further link.`,
+    `${isLocalLink(link) ? 'This link works only on this machine or through SSH port forwarding, because POSTERN_CONSOLE_URL is not an https address. ' : ''}It signs ${name} in once, before ${linkExpiresAt.slice(0, 16).replace('T', ' ')} UTC, and is shown only this once. After adding a passkey, ${name} needs no further link.`,
     link,
   )
 

@@ -54,7 +54,7 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
     ['Invited', html`${time(person.createdAt)} by ${person.createdBy}`],
     ['Signs in with', provider === null ? null : new URL(provider).host],
     [
-      'Open link',
+      'Unused link',
       person.openLink && html`${time(person.openLink.createdAt)}, until ${time(person.openLink.expiresAt)}`,
     ],
   ])
@@ -65,7 +65,7 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
     age(passkey.lastUsedAt, now),
     linkButton(`${toAddress(person)}?remove=${encodeURIComponent(passkey.id)}#confirm`, 'Remove…'),
   ])
-  const end = person.openLink === null ? none : button(`${toAddress(person)}/link/end`, 'End the open link')
+  const end = person.openLink === null ? none : button(`${toAddress(person)}/link/end`, 'Cancel the unused link')
   const link = html`<p class="soft">A new link signs ${name} in once, for example if a passkey is lost. Earlier links end.</p>
 <div class="actions"><form method="post" action="${toAddress(person)}/link">${onceField()}<button>New link</button></form>${end}</div>`
   return html`${about}${table('Passkeys', ['Passkey', 'Added', 'Last used', ''], rows, { empty: 'No passkey yet.' })}

@@ -135,7 +135,7 @@ const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boole
   app === null ? may('admin') && seesAll : may('operator')
 
 const renderRemove = (item: SuppressionResource, visit: Visit, back: string): Html =>
-  mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'End it', { fields: { back } }) : none
+  mayRemove(item, visit) ? button(`/suppressions/${item.id}/remove`, 'End the suppression', { fields: { back } }) : none
 
 /** The rows have no address, so a wrong one could not be found again. */
 function removeConfirmation(
