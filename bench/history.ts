@@ -1,4 +1,4 @@
-/** Fills a database with finished emails of the last days (`POSTERN_BENCH_EMAILS`, 1,000,000 unless set), by SQL. */
+/** Fills a database by SQL with finished emails of the last days (`POSTERN_BENCH_EMAILS`, usually a million). */
 import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../src/domain/duration.ts'
 import { idFloor } from '../src/domain/id.ts'
@@ -19,8 +19,14 @@ const spread = {
 }
 
 /** Fills `history` by SQL: through the queue it would take an hour. The days of PostgreSQL are cut as they pass. */
-export async function fillHistory(engine: Engine, bed: Bed, days = 20): Promise<void> {
-  await passDays(bed, days)
+export async function fillHistory(
+  engine: Engine,
+  bed: Bed,
+  { days = 20, unmaintained = 0 }: { readonly days?: number; readonly unmaintained?: number } = {},
+): Promise<void> {
+  await useStoreAgo(bed, days, async (store, advance) => {
+    for (let passed = 0; passed < days - unmaintained; passed++, advance(dayMs)) await store.maintain()
+  })
   const places = await useStore(bed, async (store) => {
     const apps = await store.listApps()
     const keys = await Promise.all(apps.map(({ id }) => store.listKeys(id)))
@@ -38,13 +44,15 @@ export async function fillHistory(engine: Engine, bed: Bed, days = 20): Promise<
   else await fillPostgres(url, toRow)
 }
 
-async function passDays(bed: Bed, days: number): Promise<void> {
+/** Opens the store with a clock that is behind. */
+export async function useStoreAgo(
+  bed: Bed,
+  days: number,
+  work: (store: Store, advance: (byMs: number) => void) => Promise<void>,
+): Promise<void> {
   const clock = newClockOffset()
   moveClock(clock, -days * dayMs)
-  const pass = async (store: Store) => {
-    for (let day = 0; day < days; day++, moveClock(clock, dayMs)) await store.maintain()
-  }
-  await useStore(bed, pass, clock)
+  await useStore(bed, (store) => work(store, (byMs) => moveClock(clock, byMs)), clock)
 }
 
 type Names = { readonly busy: readonly string[]; readonly quiet: string }

@@ -1,14 +1,12 @@
 /**
- * Retention: how long the removal of three old days takes of 33 (`POSTERN_BENCH_EMAILS` records in all), with
- * its write-ahead log on PostgreSQL, and how long accepting takes beside it. Then reads of operators.
+ * Retention: how long the removal of three old days takes (`POSTERN_BENCH_EMAILS` records in all), with its
+ * write-ahead log on PostgreSQL, and how long accepting takes beside it. Then the reads of operators.
  */
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { keepDays } from '../src/domain/bounds.ts'
-import { dayMs } from '../src/domain/duration.ts'
 import { runSql } from '../test/support/postgres.ts'
 import type { Scope } from '../test/support/temporary.ts'
-import { fillHistory, records } from './history.ts'
+import { fillHistory, records, useStoreAgo } from './history.ts'
 import { percentile } from './loop.ts'
 import type { Choice } from './main.ts'
 import { count, report, type Table } from './measure.ts'
@@ -19,16 +17,15 @@ import {
   type Subject,
   startLoader,
   startPostern,
-  startSink,
   subjects,
   useStore,
 } from './processes.ts'
 
-const days = keepDays + 3
+/** Days that are removed at once. */
+const step = 3
+const days = keepDays + 2 * step
 const load = { clients: 64, rate: 500 }
-/** As long as most removals take. */
 const loadMs = 15_000
-const pauseMs = 100
 const goes = 25
 
 export async function run(scope: Scope, choice: Choice): Promise<void> {
@@ -39,26 +36,36 @@ export async function run(scope: Scope, choice: Choice): Promise<void> {
     ({ engine }) => choice.engine === undefined || engine.toLowerCase() === choice.engine,
   )) {
     const bed = await makeBed(scope, subject)
-    await fillHistory(subject.engine, bed, days)
+    await fillHistory(subject.engine, bed, { days, unmaintained: step + 1 })
     const result = await measureRemoval(scope, subject, bed)
     const reads = await measureReads(bed)
-    const { beside, alone, gone, seconds, walBytes } = result
+    const { alone, beside, gone, seconds, secondsBeside, walBytes } = result
     removed.push([
       subject.name,
       count(gone),
       seconds.toFixed(1),
       walBytes === null ? '' : (walBytes / 1e6).toFixed(0),
-      beside.p99Ms.toFixed(1),
+      secondsBeside.toFixed(1),
       alone.p99Ms.toFixed(1),
+      beside.p99Ms.toFixed(1),
     ])
     read.push([subject.name, ...Object.values(reads).map((ms) => ms.toFixed(1))])
     measured[subject.name] = { ...result, reads }
   }
   const tables: Record<string, Table> = {
-    [`Removal of what is older than ${keepDays} days, of ${count(records)} records of ${days} days`]: {
-      columns: ['store', 'records removed', 'seconds', 'WAL MB', 'accept beside it, p99 ms', 'accept after it, p99 ms'],
-      rows: removed,
-    },
+    [`Removal of ${step} old days, of ${count(records)} records of ${days} days, alone and beside ${load.rate} emails a second`]:
+      {
+        columns: [
+          'store',
+          'records removed',
+          'seconds',
+          'WAL MB',
+          'seconds beside load',
+          'accept alone, p99 ms',
+          'accept beside it, p99 ms',
+        ],
+        rows: removed,
+      },
     'Reads of what is left, p50 ms': {
       columns: ['store', 'newest', 'of an app', 'failed', 'failed of an app', 'recipient', 'one email'],
       rows: read,
@@ -67,9 +74,12 @@ export async function run(scope: Scope, choice: Choice): Promise<void> {
   report('retention', tables, measured)
 }
 
-/** The worker removes what is old as it starts. */
+/** Three days by themselves, and then three more beside the load. */
 async function measureRemoval(scope: Scope, { engine }: Subject, bed: Bed) {
-  const sink = await startSink(scope)
+  const walAtFirst = await readWal(engine, bed)
+  const seconds = await remove(bed, step)
+  const wal = await readWal(engine, bed)
+  const gone = records - (await countRecords(engine, bed))
   const loader = startLoader(scope)
   const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api' })
   let serial = 700_000_000
@@ -78,40 +88,34 @@ async function measureRemoval(scope: Scope, { engine }: Subject, bed: Bed) {
     serial += (load.rate * ms) / 1000
     return loader(order)
   }
-  const filledAt = Date.now()
   await offer(2000) // warms up
-  const before = await readWal(engine, bed)
-  const begunMs = performance.now()
-  const [, beside, seconds] = await Promise.all([
-    startPostern(scope, bed, { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: `smtp://127.0.0.1:${sink.port}` }),
-    offer(loadMs),
-    untilRemoved(bed).then(() => (performance.now() - begunMs) / 1000),
-  ])
-  const between = await readWal(engine, bed)
-  const gone = records - (await countRecords(engine, bed, filledAt))
-  const againMs = performance.now()
   const alone = await offer(loadMs)
-  const after = await readWal(engine, bed)
-  // As much of the log as the same time took without the removal.
-  const share = (againMs - begunMs) / (performance.now() - againMs)
-  const walBytes =
-    before === null || between === null || after === null ? null : between - before - (after - between) * share
-  return { beside, alone, gone, seconds, walBytes }
+  const [beside, secondsBeside] = await Promise.all([offer(loadMs), remove(bed, 0)])
+  return {
+    alone,
+    beside,
+    gone,
+    seconds,
+    secondsBeside,
+    walBytes: wal === null || walAtFirst === null ? null : wal - walAtFirst,
+  }
 }
 
-/** On PostgreSQL, days go as a whole. */
-const untilRemoved = (bed: Bed): Promise<void> =>
-  useStore(bed, async (store) => {
-    const query = { limit: 1, until: Math.floor((Date.now() - keepDays * dayMs) / dayMs) * dayMs }
-    while ((await store.listEmails(query)).items.length > 0) await sleep(pauseMs)
+/** Removes what is older than the retention was so many days ago. Returns the seconds. */
+async function remove(bed: Bed, daysAgo: number): Promise<number> {
+  const begunMs = performance.now()
+  await useStoreAgo(bed, daysAgo, async (store) => {
+    while ((await store.maintain()).more);
   })
+  return (performance.now() - begunMs) / 1000
+}
 
-async function countRecords(engine: Engine, { env }: Bed, beforeMs: number): Promise<number> {
+async function countRecords(engine: Engine, { env }: Bed): Promise<number> {
   const url = env.POSTERN_DATABASE_URL ?? ''
-  const text = (table: string) => `select count(*) as n from ${table} where accepted_at < ${beforeMs}`
-  if (engine === 'PostgreSQL') return Number((await runSql<{ n: string }>(url, text('postern.history')))[0]?.n)
+  if (engine === 'PostgreSQL')
+    return Number((await runSql<{ n: string }>(url, 'select count(*) as n from postern.history'))[0]?.n)
   const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
-  const row = database.prepare(text('history')).get()
+  const row = database.prepare('select count(*) as n from history').get()
   database.close()
   return Number(row?.n)
 }
