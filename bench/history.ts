@@ -1,4 +1,4 @@
-/** Fills a database by SQL with finished emails of the last days (`POSTERN_BENCH_EMAILS`, usually a million). */
+/** Fills a database by SQL with finished emails of the last days (`POSTERN_BENCH_EMAILS`, or a million). */
 import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../src/domain/duration.ts'
 import { idFloor } from '../src/domain/id.ts'
@@ -18,7 +18,7 @@ const spread = {
     '[{"at":1760000000000,"outcome":"delivered","relay":"smtp.example.com:587","reply":{"code":250,"enhanced":"2.0.0","text":"250 2.0.0 Ok: queued"}}]',
 }
 
-/** Fills `history` by SQL: through the queue it would take an hour. The days of PostgreSQL are cut as they pass. */
+/** By SQL: through the queue it would take an hour. The days of PostgreSQL are cut as they pass. */
 export async function fillHistory(
   engine: Engine,
   bed: Bed,

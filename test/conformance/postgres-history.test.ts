@@ -44,7 +44,7 @@ async function open(t: TestContext, { stores = 1 } = {}) {
   }
 }
 
-/** Accepts an email and delivers it. Its id is not that of `newId`, which never goes back, for all tests of a process. */
+/** Accepts an email and delivers it. Ids of `newId` never go back, in all tests of a process. */
 async function send(store: Store, sender: Sender, id = idAt(store.now())): Promise<EmailId> {
   const result = await store.enqueue(request(store, sender, { id }))
   assert.ok(result.kind === 'queued')

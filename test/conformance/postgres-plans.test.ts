@@ -129,7 +129,7 @@ async function fillTables(url: string, rows: number): Promise<void> {
   }
 }
 
-/** What the server has counted of each growing table: scans of all of it, and entries that were read of its indexes. */
+/** Counts of the server for each growing table: scans of all of it, and the index entries that were read. */
 async function readCounters(url: string): Promise<Record<string, { readonly scans: number; readonly read: number }>> {
   const rows = await runSql<{ name: string; scans: string; read: string }>(
     url,
@@ -140,7 +140,7 @@ async function readCounters(url: string): Promise<Record<string, { readonly scan
   return Object.fromEntries(rows.map(({ name, scans, read }) => [name, { scans: Number(scans), read: Number(read) }]))
 }
 
-/** All that happens to emails: accepted, replayed, superseded, claimed, delivered or not, reported, maintained. */
+/** Emails are accepted, replayed, superseded, claimed, delivered or not, reported and maintained. */
 async function useMailPath(store: Store, sender: Sender): Promise<void> {
   await queueMany(store, sender, 100)
   for (const more of [

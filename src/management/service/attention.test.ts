@@ -190,12 +190,8 @@ test('a share of refused requests needs attention, a few do not', () => {
     counts: { accepted: 10, 'refused:url_not_allowed': 5, 'refused:invalid_key': 15 },
   })
   assert.match(found?.message ?? '', /^20 of 30 requests were refused .*: 15 invalid_key, 5 url_not_allowed\.$/)
-  const codes = { invalid_key: 9, url_not_allowed: 12, invalid_url: 3, invalid_recipient: 2, invalid_type: 4 }
-  const refused = Object.fromEntries(Object.entries(codes).map(([code, count]) => [`refused:${code}`, count]))
-  assert.match(
-    attentionTo({ counts: refused })[0]?.message ?? '',
-    /: 12 url_not_allowed, 9 invalid_key, 4 invalid_type, 5 others\.$/,
-  )
+  const counts = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((code, n) => [`refused:${code}`, 9 - n]))
+  assert.match(attentionTo({ counts })[0]?.message ?? '', /: 9 a, 8 b, 7 c, 11 others\.$/)
 })
 
 test('the refusals of an app are its own, also beside many requests of others', () => {

@@ -49,7 +49,7 @@ export async function turnHistory(context: PostgresContext): Promise<void> {
 }
 
 /** In order of time. One that is not attached is left from a drop that did not end. */
-export async function readParts(query: Query, schema: string): Promise<Part[]> {
+async function readParts(query: Query, schema: string): Promise<Part[]> {
   const text = `select relname as name, exists (select from pg_inherits where inhrelid = c.oid) as attached
     from pg_class c where relnamespace = $1::regnamespace and relkind = 'r' and starts_with(relname, '${nameStart}')
     order by relname`
