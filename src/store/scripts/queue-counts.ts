@@ -167,12 +167,12 @@ function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSumma
   const waiting = (where: string, order: string) =>
     `select * from (select app_id, wanted_at from ${queue}
        where ${where} and ${isActive} order by ${order} limit ${scanMax}) waiting`
-  const text = `with recursive ready(app_id) as (
-      select (select min(app_id) from ${ready}) union all
+  const text = `with recursive ready as (
+      select (select min(app_id) from ${ready}) as app_id union all
       select (select min(app_id) from ${ready} and app_id > ready.app_id) from ready where ready.app_id is not null
-    ), wanting(app_id, wanted_at) as (
+    ), wanting as (
       select app_id, (select min(wanted_at) from
-          (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first)
+          (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first) as wanted_at
         from ready r where ${isActive}
       union all ${waiting(queueParts.suspect, 'email_id')}
       union all ${waiting(`${waits} and wanted_at < due_at and wanted_at <= $1`, 'wanted_at')}

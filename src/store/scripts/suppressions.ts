@@ -34,7 +34,7 @@ export function* lockSuppression(
     text: `insert into ${prefix}suppression as known (suppression_id, app_id, recipient, reason, strikes, at, until,
         invitations_until, forget_at, bounced_at, destination)
       values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, 0, $5) on conflict (app_id, recipient) do update
-        set destination = case known.destination when 'other' then excluded.destination else known.destination end
+        set destination = case when known.destination = 'other' then excluded.destination else known.destination end
       returning *`,
     values: [app ?? allApps, recipient, newId('sp', nowMs), nowMs, destination],
   }

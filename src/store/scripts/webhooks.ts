@@ -79,7 +79,7 @@ function* findSuppressedFacts(
   email: EmailId | null,
 ): Script<WebhookFacts> {
   const rows = yield {
-    text: `select h.reason, case h.type when 'organisation_invite' then s.invitations_until else s.until end as until
+    text: `select h.reason, case when h.type = 'organisation_invite' then s.invitations_until else s.until end as until
       from ${prefix}history h left join ${prefix}suppression s on s.recipient = h.recipient and s.app_id in (h.app_id, '')
       where h.email_id = $1 and h.app_id = $2`,
     values: [email, app],
