@@ -71,7 +71,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   assert.notEqual(id, '', emails.out)
   const tried = await postern(env, ['send-test', 'gone@example.com', '--app', 'acme'])
   assert.equal(tried.code, 1)
-  assert.match(tried.out, /Not sent: its recipient was suppressed, because a mail server had said that its mailbox/)
+  assert.match(tried.out, /Not sent: its recipient was suppressed, because a mail server had said that the mailbox/)
   assert.match(tried.out, /Its recipient is suppressed until .*, since the email em_\w+ \(550 5\.1\.1/)
   assert.equal((await postern(env, ['suppression', 'remove', id])).code, 0)
   assert.match((await postern(env, ['suppression', 'remove', id])).err, /There is no suppression "sp_/)

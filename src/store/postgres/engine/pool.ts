@@ -2,11 +2,14 @@
  * A few connections for calls that may be slow or many: a call takes one that is free. A call beyond
  * `waitingMax` is refused at once. Each connection finds the writable server by itself.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresAddress } from '../../database-address.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from './connection.ts'
 import { within } from './deadline.ts'
 import { isDeadlock } from './errors.ts'
+
+const goOnMs = 50
 
 export type PoolOptions = { readonly connectionsMax: number; readonly waitingMax?: number }
 
@@ -31,7 +34,7 @@ export class Pool {
     return this.#run((connection, leftMs) => connection.query<Row>(text, values, { deadlineMs: leftMs }), deadlineMs)
   }
 
-  /** After a deadlock `work` runs once more: the other transaction has gone on meanwhile. */
+  /** After a deadlock `work` runs once more, when the other transaction has had time to go on. */
   async transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
     const endMs = performance.now() + deadlineMs
     const run = () => this.#run((connection, leftMs) => connection.transaction(work, leftMs), endMs - performance.now())
@@ -39,6 +42,7 @@ export class Pool {
       return await run()
     } catch (error) {
       if (!isDeadlock(error)) throw error
+      await sleep(goOnMs) // until the other one wakes, it does not have the lock that it waits for
       return run()
     }
   }
