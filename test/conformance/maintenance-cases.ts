@@ -51,7 +51,7 @@ export function maintenance(it: It): void {
     advance(29 * day)
     while ((await store.maintain()).more);
     assert.ok(await store.findEmail(result.emailId))
-    advance(2 * day)
+    advance(3 * day)
     while ((await store.maintain()).more);
     assert.equal(await store.findEmail(result.emailId), null)
   })

@@ -25,7 +25,7 @@ import { cancelEmail, retryDeferred, retryEmail } from './queue/change-email.ts'
 import { Claims } from './queue/claim.ts'
 import { EnqueueLanes } from './queue/enqueue-lanes.ts'
 import { clockMs } from './queue/functions.ts'
-import { examineHistory } from './queue/history-parts.ts'
+import { examinePartitions } from './queue/history-partitions.ts'
 import { isolateFaults } from './queue/isolate-faults.ts'
 import { maintain } from './queue/maintenance.ts'
 import { MissingSessions } from './queue/missing-sessions.ts'
@@ -79,7 +79,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     listMissingKeys: async () => withoutOwn(ring, await scripts.listMissingKeys()),
     enqueue: (request) => intake.enqueue(request),
     describeDatabase: async () => ({ ...(await describeDatabase(context)), schema: newestSchema() }),
-    examine: async () => [...(await examine(context)), await examineHistory(context), await worker.examineSession()],
+    examine: async () => [...(await examine(context)), await examinePartitions(context), await worker.examineSession()],
     nameRecipient: (to) => nameRecipient(context.keyedHash, to),
     makeReference: (id) => makeReference(context.keyedHash, id),
     openReference: (reference) => openReference(context.keyedHash, reference),

@@ -4,7 +4,7 @@
  */
 import { activityDays, appMinutesKept, auditDays, keepDays, stepMax, webhookDays } from '../../domain/bounds.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
-import { type AppId, idFloor } from '../../domain/id.ts'
+import { type AppId, type EmailId, idFloor } from '../../domain/id.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'
 
 type Step = {
@@ -41,13 +41,22 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
   return isFull
 }
 
-/** @param beforeMs when emails were accepted whose records are old */
+/**
+ * As a range of ids: a join would look into each partition of PostgreSQL.
+ * @param beforeMs when emails were accepted whose records are old
+ */
 export function* deleteOldHistory(
-  context: ScriptContext,
-  beforeMs = context.nowMs - keepDays * dayMs,
+  { nowMs, prefix }: ScriptContext,
+  beforeMs = nowMs - keepDays * dayMs,
 ): Script<boolean> {
-  const floor = idFloor('em', beforeMs)
-  return yield* deleteSteps(context, [{ table: 'history', key: 'email_id, app_id', order: 'email_id', floor }])
+  const old = yield {
+    text: `select email_id from ${prefix}history where email_id < $1 order by email_id limit ${stepMax}`,
+    values: [idFloor('em', beforeMs)],
+  }
+  const last = old.at(-1)?.email_id as EmailId | undefined
+  if (last === undefined) return false
+  yield { text: `delete from ${prefix}history where email_id <= $1`, values: [last] }
+  return old.length === stepMax
 }
 
 export function* deleteOldActivity(context: ScriptContext): Script<boolean> {

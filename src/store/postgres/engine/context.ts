@@ -55,8 +55,8 @@ export type PostgresContext = {
   readonly foundSecrets: LruMap<string, true>
   /** Where the search for mail of missing keys continues; null once it has ended. */
   readonly missingKeys: { after: EmailId | '' | null }
-  /** When this process last looked after the parts of the history. */
-  readonly historyTurn: { atMs: number }
+  /** When this process last looked at the partitions of the history. */
+  readonly partitions: { checkedAtMs: number }
   /** The quoted name of Postern's schema. */
   readonly schema: string
   /** The row that this process's worker counts in. */
@@ -97,7 +97,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     secrets: new Pool(address, { connectionsMax: 1 }),
     strangers: new Pool(address, { connectionsMax: 1, waitingMax: strangersWaitingMax }),
     foundSecrets: new LruMap(foundSecretsKept),
-    historyTurn: { atMs: 0 },
+    partitions: { checkedAtMs: 0 },
     schema: quoteSchema(address.schema),
     slot: anySlot(),
     self: randomInt(2 ** 31),

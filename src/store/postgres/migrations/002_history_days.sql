@@ -1,5 +1,8 @@
--- `history` in parts by the time in its ids, so that retention drops a day instead of deleting its rows. The table so
--- far becomes the part `history_rest`, which has no end: nothing is copied. `queue/history-parts.ts` cuts days from it.
+-- `history` is partitioned by the time in its ids, so that retention drops a day instead of deleting its rows.
+-- The table so far becomes `history_rest`, without bounds: nothing is copied. `queue/history-partitions.ts` adds
+-- days.
+-- Mail waits while this waits for a transaction that reads the table.
+set local lock_timeout = '1s';
 alter table history rename to history_rest;
 alter index history_pkey rename to history_rest_pkey;
 alter index history_recipient rename to history_rest_recipient;

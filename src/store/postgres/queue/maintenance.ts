@@ -17,20 +17,20 @@ import type { PostgresContext } from '../engine/context.ts'
 import { runIn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { clockMs } from './functions.ts'
-import { oldHistoryMs, turnHistory } from './history-parts.ts'
+import { maintainPartitions, oldRowsMs } from './history-partitions.ts'
 import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
 
 const deadlineMs = 30_000
 
 export async function maintain(context: PostgresContext): Promise<Maintained> {
   const query: Query = (text, values = []) => context.maintenance.query(text, values, { deadlineMs })
-  await turnHistory(context)
+  await maintainPartitions(context)
   const expired = await expire(context)
   const cancelled = await cancelMailOfInactiveApps(context)
   const more = [
     expired.length === stepMax,
     cancelled.length > 0,
-    await runIn(context, query, (on) => deleteOldHistory(on, oldHistoryMs(on.nowMs))),
+    await runIn(context, query, (on) => deleteOldHistory(on, oldRowsMs(on.nowMs))),
     await runIn(context, query, deleteOldActivity),
     await runIn(context, query, deleteAppRecords),
     await scanStep(context, rateBuckets),
