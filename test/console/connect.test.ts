@@ -40,7 +40,7 @@ for (const name of authHookNames)
       assert.match(String(await page.textContent('main')), /16 to 256 characters/)
       await hands.type('Secret', given)
     }
-    await hands.press(isGiven ? 'Keep the secret' : 'Make a secret')
+    await hands.press(isGiven ? 'Keep the secret' : 'Create a secret')
     const secret = isGiven ? given : String(await page.textContent('.new-secret code'))
     await page.goto(`${at}/apps/${slug}/connect/${name}`)
     assert.doesNotMatch(String(await page.content()), /psh_\w{49}|whsec_[A-Za-z0-9+/]{32}|S8bZ1kQ0/, 'shown once')

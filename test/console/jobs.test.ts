@@ -62,7 +62,7 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.type(search, 'nobody@example.com')
     await hands.press('Search')
     assert.match(await text(page), /Mail of acme to this recipient is suppressed \(no such mailbox\), until 20/)
-    await hands.press('End it')
+    await hands.press('End the suppression')
     assert.match(await text(page), /The suppression was ended/)
     assert.match(page.url(), /\/emails\?recipient=rc_[\w-]+&done=suppression_removed$/)
     assert.doesNotMatch(await text(page), /is suppressed/)

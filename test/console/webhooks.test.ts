@@ -110,7 +110,7 @@ test('a message shows its JSON and the answer of the receiver, and is sent again
   assert.equal(received.length, count + 1)
   assert.equal(JSON.parse(received.at(-1) ?? '').data.to, undefined)
   const audit = await (await admin.get('/audit?group=emails')).text()
-  assert.match(audit, /sent a webhook to .*acme.* again/)
+  assert.match(audit, /sent a webhook message of .*acme.* at once/)
   assert.equal((await admin.get(`${path}/wh_unknown`)).status, 404)
   assert.equal((await admin.post(`${path}/wh_unknown/send`)).status, 404)
   const other = await newSender(service, 'elsewhere')
