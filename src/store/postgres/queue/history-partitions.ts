@@ -200,11 +200,12 @@ export function judgePartitions(partitions: readonly Partition[], restMs: number
   const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
   const advice =
     'the log of PostgreSQL says why: a transaction that reads the table for days, or a role that does not own it'
+  if (ends.length === 0) return { check, ok: true, detail: 'no partitions yet: the first worker creates them' }
   if (first < oldMs(nowMs) - daysAhead * dayMs)
     return { check, ok: false, detail: `the partition until ${day(first)} has not been dropped; ${advice}` }
   if (restMs !== null && restMs < nowMs - dayMs)
     return { check, ok: false, detail: `no partition has been created since ${day(restMs)}; ${advice}` }
   if (last > nowMs + (daysAhead + longDaysAhead + 1) * dayMs)
     return { check, ok: false, detail: `one partition lasts until ${day(last)}, because of a clock that was wrong` }
-  return { check, ok: true, detail: ends.length === 0 ? 'no partitions yet' : `partitions until ${day(last)}` }
+  return { check, ok: true, detail: `partitions until ${day(last)}` }
 }
