@@ -42,21 +42,23 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
 }
 
 /**
- * As a range of ids: a join would look into each partition of PostgreSQL.
+ * As a range of ids: a join would look into each partition of PostgreSQL. The oldest are read before they are
+ * compared, or the planner might read and sort all old ones for each step.
  * @param beforeMs when emails were accepted whose records are old
  */
 export function* deleteOldHistory(
   { nowMs, prefix }: ScriptContext,
   beforeMs = nowMs - keepDays * dayMs,
 ): Script<boolean> {
-  const old = yield {
-    text: `select email_id from ${prefix}history where email_id < $1 order by email_id limit ${stepMax}`,
+  const [old] = yield {
+    text: `select max(email_id) as last, count(*) as count from (
+      select email_id from ${prefix}history where email_id > '' order by email_id limit ${stepMax}) oldest where email_id < $1`,
     values: [idFloor('em', beforeMs)],
   }
-  const last = old.at(-1)?.email_id as EmailId | undefined
-  if (last === undefined) return false
+  const last = (old?.last ?? null) as EmailId | null
+  if (last === null) return false
   yield { text: `delete from ${prefix}history where email_id <= $1`, values: [last] }
-  return old.length === stepMax
+  return old?.count === stepMax
 }
 
 export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
