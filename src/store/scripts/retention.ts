@@ -42,22 +42,23 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
 }
 
 /**
- * As a range of ids: a join would look into each partition of PostgreSQL. The oldest are read before they are
- * compared, or the planner might read and sort all old ones for each step.
+ * As a range of ids: a join would look into each partition of PostgreSQL. Only if one is old are the oldest
+ * read, and then compared: the planner might read and sort all old ones for each step.
  * @param beforeMs when emails were accepted whose records are old
  */
 export function* deleteOldHistory(
   { nowMs, prefix }: ScriptContext,
   beforeMs = nowMs - keepDays * dayMs,
 ): Script<boolean> {
+  const floor = idFloor('em', beforeMs)
+  const first = `select 1 from ${prefix}history where email_id < $1 order by email_id limit 1`
+  if ((yield { text: first, values: [floor] }).length === 0) return false
   const [old] = yield {
     text: `select max(email_id) as last, count(*) as count from (
       select email_id from ${prefix}history where email_id > '' order by email_id limit ${stepMax}) oldest where email_id < $1`,
-    values: [idFloor('em', beforeMs)],
+    values: [floor],
   }
-  const last = (old?.last ?? null) as EmailId | null
-  if (last === null) return false
-  yield { text: `delete from ${prefix}history where email_id <= $1`, values: [last] }
+  yield { text: `delete from ${prefix}history where email_id <= $1`, values: [old?.last as EmailId | null] }
   return old?.count === stepMax
 }
 
