@@ -81,7 +81,7 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
       `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
     ],
   ])
-  const command = 'postern backup backup-$(date +%F).db'
+  const command = '(umask 077; postern backup - > backup-$(date +%F).db)'
   const howTo = isSqlite
     ? html`<p>${lastBackup === null ? mark('wait', 'no backup') : none} While the service runs: ${copied(command)}</p>`
     : html`<p>Use <code>pg_dump</code>, or the backups of your provider.</p>`
