@@ -18,7 +18,7 @@ const spread = {
     '[{"at":1760000000000,"outcome":"delivered","relay":"smtp.example.com:587","reply":{"code":250,"enhanced":"2.0.0","text":"250 2.0.0 Ok: queued"}}]',
 }
 
-/** By SQL: through the queue it would take an hour. The days of PostgreSQL are cut as they pass. */
+/** By SQL: through the queue it would take an hour. The partitions of PostgreSQL are created day by day. */
 export async function fillHistory(
   engine: Engine,
   bed: Bed,

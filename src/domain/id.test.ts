@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { idFloor, isIdStart, newId, shortenId } from './id.ts'
+import { idFloor, isIdStart, newId, readIdTime, shortenId } from './id.ts'
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 /** The part of an id as a number. */
@@ -15,6 +15,7 @@ test('an id is its prefix, the time, a sequence number and 12 random digits', ()
   const two = newId('app', at)
   assert.match(one, /^app_[0-9a-hjkmnp-tv-z]{26}$/)
   assert.deepEqual([timeOf(one, 'app'), sequenceOf(one, 'app')], [at, 0])
+  assert.equal(readIdTime(one), at)
   assert.deepEqual([timeOf(two, 'app'), sequenceOf(two, 'app')], [at, 1])
   assert.notEqual(one.slice(-12), two.slice(-12))
   assert.equal(sequenceOf(newId('app', at + 1), 'app'), 0)

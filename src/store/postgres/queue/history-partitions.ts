@@ -51,17 +51,18 @@ export async function maintainPartitions(context: PostgresContext): Promise<void
   try {
     await createDays(context, query, startOfDay(nowMs) + daysAhead * dayMs)
   } finally {
-    const names = await readNames(query, schema)
-    for (const { endMs, name } of toPartitions(names))
-      if (endMs <= oldMs(nowMs)) await drop(context, query, { endMs, name })
+    await dropOld(query, schema, oldMs(nowMs))
   }
 }
 
-/** All partitions, in order of their names, which is that of time. */
-async function readNames(query: Query, schema: string): Promise<string[]> {
-  const text = `select relname as name from pg_class join pg_inherits on inhrelid = oid
-    where inhparent = '${schema}.history'::regclass order by relname`
-  return (await query<{ name: string }>(text)).map(({ name }) => name)
+/** The names of all partitions as an array, in their order, which is that of time. */
+const namesText = (schema: string): string =>
+  `select array_agg(relname::text order by relname) as names from pg_class join pg_inherits on inhrelid = oid
+    where inhparent = '${schema}.history'::regclass`
+
+async function readNames(query: Query, schema: string): Promise<readonly string[]> {
+  const [row] = await query<{ names: string[] }>(namesText(schema))
+  return row?.names ?? []
 }
 
 const toPartitions = (names: readonly string[]): Partition[] =>
@@ -149,17 +150,20 @@ async function createLong(
 }
 
 /** `history_oldest`, which is almost always empty, has room for late outcomes of its time. */
-async function drop({ schema }: PostgresContext, query: Query, { endMs, name }: Partition): Promise<void> {
-  const names = await readNames(query, schema)
-  if (!names.includes(name)) return
+async function dropOld(query: Query, schema: string, beforeMs: number): Promise<void> {
   const oldest = `${schema}.history_oldest`
-  await change(query, schema, names, [
-    `drop table ${schema}.${name}`,
-    names.includes('history_oldest')
-      ? `alter table ${schema}.history detach partition ${oldest}`
-      : `create table ${oldest} (like ${schema}.history including all)`,
-    attach(schema, oldest, 'minvalue', bound(endMs)),
-  ])
+  for (;;) {
+    const names = await readNames(query, schema)
+    const [first] = toPartitions(names)
+    if (first === undefined || first.endMs > beforeMs) return
+    await change(query, schema, names, [
+      `drop table ${schema}.${first.name}`,
+      names.includes('history_oldest')
+        ? `alter table ${schema}.history detach partition ${oldest}`
+        : `create table ${oldest} (like ${schema}.history including all)`,
+      attach(schema, oldest, 'minvalue', bound(first.endMs)),
+    ])
+  }
 }
 
 const attach = (schema: string, table: string, from: string, to: string): string =>
@@ -178,8 +182,7 @@ const change = (
   query(`do $$ begin
     perform set_config('lock_timeout', '${lockTimeoutMs}', true);
     perform pg_advisory_xact_lock(hashtext('postern history ${schema}'));
-    if (select array_agg(relname::text order by relname) from pg_class join pg_inherits on inhrelid = oid
-        where inhparent = '${schema}.history'::regclass) = '{${names.join()}}'::text[] then
+    if (${namesText(schema)}) = '{${names.join()}}'::text[] then
       ${statements.join(';\n      ')};
     end if;
   end $$`)

@@ -87,7 +87,7 @@ ${
         ended.find(({ id }) => id === query.get('revoke')),
         now,
       )
-    : renderConfirmation(app, confirmed, { isReplaced: isReplaced(confirmed, items), visit })
+    : renderConfirmation(app, confirmed, { items, visit })
 }
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
 ${keyCharts(activity, day, now, names)}
@@ -215,9 +215,10 @@ const replaceForm = newForm('replace', {
 
 function renderConfirmation(
   { slug }: AppResource,
-  { hook, id, lastUsedAt, name }: KeyResource,
-  { isReplaced, visit: { now, query } }: { readonly isReplaced: boolean; readonly visit: Visit },
+  confirmed: KeyResource,
+  { items, visit: { now, query } }: { readonly items: readonly KeyResource[]; readonly visit: Visit },
 ): Html {
+  const { hook, id, lastUsedAt, name } = confirmed
   const path = `/apps/${slug}/keys`
   const used =
     lastUsedAt === null
@@ -232,7 +233,8 @@ ${replaceForm.show({ grace }).field('grace')}
   if (query.get('revoke') === id) {
     const revoke = button(`${path}/${id}/revoke`, 'Revoke the key', { kind: 'danger' })
     const refused = 'Requests with a revoked key are refused at once, and this cannot be undone.'
-    if (isReplaced) return confirmation(`Revoke the old key ${name ?? id}? ${used} ${refused}`, revoke, path)
+    if (isReplaced(confirmed, items))
+      return confirmation(`Revoke the old key ${name ?? id}? ${used} ${refused}`, revoke, path)
     // That of an auth server is replaced where the server is connected.
     const replace = hook === null ? replaceBy('0') : linkButton(`/apps/${slug}/connect/${hook}`, 'Replace it there…')
     return confirmation(
