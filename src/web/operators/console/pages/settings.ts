@@ -78,7 +78,7 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
     ['Queue', `at most ${formatCount(queueMax)} emails (POSTERN_QUEUE_MAX)`],
     [
       'Retention',
-      `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
+      `email records${isSqlite ? ' and' : ` ${keepDays} to ${keepDays + 2} days,`} daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
     ],
   ])
   const command = '(umask 077; postern backup - > backup-$(date +%F).db)'
