@@ -42,24 +42,21 @@ function* deleteSteps(context: ScriptContext, steps: readonly Step[]): Script<bo
 }
 
 /**
- * As a range of ids: a join would look into each partition of PostgreSQL. Only if one is old are the oldest
- * read, and then compared: the planner might read and sort all old ones for each step.
+ * As a range of ids: a join would look into each partition of PostgreSQL.
  * @param beforeMs when emails were accepted whose records are old
  */
 export function* deleteOldHistory(
   { nowMs, prefix }: ScriptContext,
   beforeMs = nowMs - keepDays * dayMs,
 ): Script<boolean> {
-  const floor = idFloor('em', beforeMs)
-  const first = `select 1 from ${prefix}history where email_id < $1 order by email_id limit 1`
-  if ((yield { text: first, values: [floor] }).length === 0) return false
-  const [old] = yield {
-    text: `select max(email_id) as last, count(*) as count from (
-      select email_id from ${prefix}history where email_id > '' order by email_id limit ${stepMax}) oldest where email_id < $1`,
-    values: [floor],
+  const old = yield {
+    text: `select email_id from ${prefix}history where email_id < $1 order by email_id limit ${stepMax}`,
+    values: [idFloor('em', beforeMs)],
   }
-  yield { text: `delete from ${prefix}history where email_id <= $1`, values: [old?.last as EmailId | null] }
-  return old?.count === stepMax
+  const last = old.at(-1)?.email_id as EmailId | undefined
+  if (last === undefined) return false
+  yield { text: `delete from ${prefix}history where email_id <= $1`, values: [last] }
+  return old.length === stepMax
 }
 
 export function* deleteOldActivity(context: ScriptContext): Script<boolean> {
