@@ -18,6 +18,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   management: () => import('./management.ts'),
   console: () => import('./console.ts'),
   fairness: () => import('./fairness.ts'),
+  idle: () => import('./idle.ts'),
   nodes: () => import('./nodes.ts'),
   noise: () => import('./noise.ts'),
   outages: () => import('./outages.ts'),
@@ -39,6 +40,7 @@ const usual = [
   'management',
   'console',
   'fairness',
+  'idle',
   'nodes',
   'relays',
 ]
