@@ -10,6 +10,8 @@ import { addGauges, type GaugeDeps } from './gauges.ts'
 
 export type Metrics = {
   readonly registry: Registry
+  /** As Prometheus reads them. */
+  readonly read: () => Promise<string>
   readonly addRelay: (relay: MeasuredRelay) => void
   readonly observe: (event: PosternEvent) => void
 }
@@ -19,17 +21,27 @@ const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 export function newMetrics(deps: GaugeDeps): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  for (const name of misnamed) registry.removeSingleMetric(name)
   const relays: MeasuredRelay[] = []
   const counters = addCounters(registry)
   addGauges(registry, deps, relays)
+  let isRead = false
   return {
     registry,
+    read: () => {
+      if (!isRead) addNodeMetrics(registry)
+      isRead = true
+      return registry.metrics()
+    },
     observe: counters.observe,
     addRelay: (relay) => {
       relays.push(relay)
       counters.addRelay(relay.name)
     },
   }
+}
+
+/** Not before somebody asks: to measure the event loop's delay, prom-client wakes it 100 times a second. */
+function addNodeMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry })
+  for (const name of misnamed) registry.removeSingleMetric(name)
 }

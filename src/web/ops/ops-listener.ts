@@ -41,7 +41,7 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
   })
   listener.get('/metrics', async (_request, reply) => {
     reply.header('content-type', deps.metrics.registry.contentType)
-    return deps.metrics.registry.metrics()
+    return deps.metrics.read()
   })
   return listener
 }
