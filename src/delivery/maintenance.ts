@@ -1,13 +1,13 @@
 /**
- * Runs the store's maintenance: one step a second, and the next step soon while there is more to do. Says
- * which keys mail waits for, and makes deferred mail due after the clock was set back.
+ * Runs the store's maintenance: a step every five seconds, and the next step soon while there is more to do.
+ * Says which keys mail waits for, and makes deferred mail due after the clock was set back.
  */
 import { minuteMs } from '../domain/duration.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Emit } from '../observe/events.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 
-const everyMs = 1000
+const everyMs = 5000
 const nextStepMs = 20
 /** Between two looks for mail that waits for a key. */
 const keysEveryMs = 10_000

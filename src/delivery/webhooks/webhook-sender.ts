@@ -25,7 +25,7 @@ type SenderDeps = {
   readonly pollMs?: number
 }
 
-const usualPollMs = 250
+const usualPollMs = 1000
 const perAppMax = 2
 const sendingMax = 64
 /** A receiver that failed n times in a row is left alone for 5 s, 10 s, 20 s, … and five minutes at most. */
