@@ -77,7 +77,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       : reader.call({ name, args })
   }
   const readMethods = toMethods(allReads, read)
-  const claims = new LockedClaims(path, writer)
+  const claims = new LockedClaims(path, writer, () => readDataVersion(connection))
   const close = async () => {
     if (looking) clearInterval(looking)
     await endIfOver(files, writer)
@@ -107,6 +107,15 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
+  }
+}
+
+/** NaN, which equals nothing, if it cannot be read: the writer then says why. */
+function readDataVersion(connection: Connection): number {
+  try {
+    return connection.sql('pragma data_version').get()?.data_version as number
+  } catch {
+    return Number.NaN
   }
 }
 

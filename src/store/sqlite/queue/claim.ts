@@ -19,7 +19,10 @@ import type { WriteTransaction } from './write-transaction.ts'
 
 /** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
 export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
-export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
+export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'more' | 'lost' | 'ended'> & {
+  /** The queue is empty. */
+  readonly isEmpty: boolean
+}
 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
   keepLeases(tx, request.leases)
@@ -38,7 +41,8 @@ export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall):
     if (app !== null) apps.set(appId, app)
   }
   const suspects = suspect !== null && !mayTakeSuspect(request)
-  return { claims, apps, suspects, lost, ended }
+  const isEmpty = tx.sql('select 1 from queue limit 1').get() === undefined
+  return { claims, apps, suspects, more: ids.length > 0, lost, ended, isEmpty }
 }
 
 /** Ordinary mail goes between two suspects, so that many of them delay nobody. */
