@@ -1,5 +1,5 @@
 /**
- * Idle: how much processor and memory a service with all its listeners uses at rest and at low rates, which is where
+ * Idle: how much processor and memory a service with all its listeners uses at rest and at low rates, where
  * most services are. PostgreSQL's processor time is that of its server. Each subject runs alone.
  */
 import { readdirSync, readFileSync } from 'node:fs'
