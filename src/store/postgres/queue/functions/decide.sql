@@ -8,7 +8,7 @@ create function decide(
   p_email_id text[], inout arrivals bigint[], inout known_emails text[], inout known_bodies text[],
   out kinds text[], out email_ids text[], out quotas bigint[], out waits_us bigint[],
   out charged boolean[], out remembered boolean[], out queued int)
-language plpgsql {{settings}} as $$
+language plpgsql as $$
 declare
   key int; app int; bucket int; mailbox int; request_key int; quota bigint; step_us bigint; next_us bigint;
   mailbox_step_us bigint; mailbox_next_us bigint; wait_us bigint;

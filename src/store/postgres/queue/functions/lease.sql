@@ -3,7 +3,7 @@ create function lease(p_now_ms bigint, p_session int, p_picked text[], p_expired
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, traceparent text, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json)
-language plpgsql {{settings}} as $$
+language plpgsql as $$
 #variable_conflict use_column
 begin
   return query with leased as (

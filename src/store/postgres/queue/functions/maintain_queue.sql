@@ -4,7 +4,7 @@
 -- Returns the ids to finish as expired, and the emails whose leases were taken back, with how many each has lost.
 create function maintain_queue(p_now_ms bigint, p_keys text[], p_recover boolean, p_missing int[],
   out expired text[], out lost text[], out lost_counts int[])
-language plpgsql {{settings}} as $$
+language plpgsql as $$
 declare
   taken_back text[] := '{}'; due text[];
 begin

@@ -1,6 +1,6 @@
 -- Ids of ready mail: a share for each app in the first round, then the places that others left over.
 create function pick_in_turns(p_turns text[], p_max int, p_per_app int, p_leased_apps text[])
-returns text[] language plpgsql {{settings}} as $$
+returns text[] language plpgsql as $$
 declare
   picked text[] := '{}'; ids text[]; places int[]; starts text[]; share int; take int;
 begin

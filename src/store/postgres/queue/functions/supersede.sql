@@ -2,7 +2,7 @@
 -- changes, that have not waited for long, or that live longer. Returns the ids for each request, separated by
 -- spaces. It locks the counters, as `finish` says.
 create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_expires_at bigint[], p_older text[], p_older_row int[])
-returns text[] language plpgsql {{settings}} as $$
+returns text[] language plpgsql as $$
 declare waiting text[]; count int;
 begin
   waiting := array(select email_id from queue q

@@ -3,7 +3,7 @@
 create function suppress(
   p_now_ms bigint, p_apps text[], p_key_app int[], p_key int[], p_type text[], p_recipient text[],
   inout kinds text[], out reasons text[])
-language plpgsql {{settings}} as $$
+language plpgsql as $$
 begin
   if not exists (select from suppression) then return; end if;
   reasons := array(

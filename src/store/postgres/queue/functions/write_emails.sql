@@ -4,7 +4,7 @@ create function write_emails(
   p_email_id text[], p_type text[], p_expires_at bigint[], p_recipient text[], p_traceparent text[],
   p_sealed_from int[], p_sealed_length int[], p_sealed bytea,
   p_request_keys text[], p_request_key_app int[], p_bodies text[], p_emails text[], p_remembered boolean[])
-returns void language plpgsql {{settings}} as $$
+returns void language plpgsql as $$
 begin
   insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
       expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail, traceparent, sealed)

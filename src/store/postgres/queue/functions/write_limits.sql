@@ -3,7 +3,7 @@ create function write_limits(
   p_now_ms bigint, p_day bigint, p_apps text[], p_keys text[], p_key_app int[], p_key_bucket int[],
   p_buckets text[], p_bucket_app int[], p_key int[], p_refusal text[],
   p_kinds text[], p_arrivals bigint[], p_charged boolean[], p_new boolean[])
-returns void language plpgsql {{settings}} as $$
+returns void language plpgsql as $$
 begin
   -- New buckets are inserted without a conflict clause, which costs less.
   insert into rate_bucket (app_id, bucket, arrival_us)
