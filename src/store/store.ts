@@ -128,6 +128,8 @@ export type Claimed = {
   readonly standby: boolean
   /** A suspect waits, and the request did not allow one. */
   readonly suspects: boolean
+  /** Another claim may find ready mail now, and nothing else says so. */
+  readonly more: boolean
   /** The leases that this call took back: of dead workers, and lapsed ones. */
   readonly lost: readonly LostLease[]
   /** The emails that this call ended itself. */

@@ -18,12 +18,17 @@ import { delivered, newSender, request } from './subject.ts'
 
 const ring = newRing()
 
-async function openWorker(scope: Scope, url: string, sessionUrl = url): Promise<Store> {
+async function openStore(scope: Scope, url: string, sessionUrl = url): Promise<Store> {
   const [address, sessionAt] = [databaseAt(url), databaseAt(sessionUrl)]
   assert.ok(address.engine === 'postgres' && sessionAt.engine === 'postgres')
   const options = { address, sessionAt, ring, queueMax: 1000 }
   const store = await openPostgresStore(options)
   atEnd(scope, () => store.close())
+  return store
+}
+
+async function openWorker(scope: Scope, url: string, sessionUrl?: string): Promise<Store> {
+  const store = await openStore(scope, url, sessionUrl)
   store.openWorkerSession(() => {})
   return store
 }
@@ -111,6 +116,19 @@ test('a worker goes on to confirm its session', async (t) => {
     for (const { at } of await runSql<{ at: string }>(url, text)) confirmations.add(at)
     return confirmations.size >= 10 // with growing pauses, as after a failure, this takes most of a minute
   })
+})
+
+test('a worker that gets notifications asks again only if it could not take all there was', async (t) => {
+  const url = await postgresUrl(t)
+  const worker = await openWorker(t, url)
+  const sender = await newSender(worker, 'a')
+  await worker.enqueue(request(worker, sender))
+  assert.equal((await claimOnceDue(worker)).more, false)
+  for (let n = 0; n < 3; n++) await worker.enqueue(request(worker, sender))
+  const { claims, more } = await worker.claimDue({ ...anything, max: 2 })
+  assert.deepEqual([claims.length, more], [2, true])
+  const pooled = await openStore(t, url)
+  assert.equal((await pooled.claimDue(anything)).more, true, 'it has no session, and so no notifications')
 })
 
 test('a URL whose hosts are one server gives one session', async (t) => {

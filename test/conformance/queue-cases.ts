@@ -1,5 +1,6 @@
 /** Conformance: claims, outcomes, leases, fairness, sealing and maintenance. */
 import assert from 'node:assert/strict'
+import { appsPerClaim } from '../../src/domain/bounds.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { noReply } from '../../src/domain/delivery/reply.ts'
 import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.ts'
@@ -314,6 +315,27 @@ export function fairness(it: It): void {
     for (let i = 0; i < 6; i++) turns.push(...(await claim(store, 2)).map((held) => held.appId))
     const firstTwelve = kinds(turns.map((kind) => ({ kind })))
     assert.deepEqual(Object.values(firstTwelve), [2, 2, 2, 2, 2, 2])
+  })
+
+  it('a claim that could not look at all apps says that there may be more', async (_t, { store }) => {
+    for (let n = 0; n <= appsPerClaim; n++) await store.enqueue(request(store, await newSender(store, `s${n}`)))
+    const take = async () => {
+      const { claims, more } = await store.claimDue({ max: 256, perApp: 1, leases: [] })
+      return [claims.length, more]
+    }
+    assert.deepEqual([await take(), (await take())[0], await take()], [[appsPerClaim, true], 1, [0, false]])
+  })
+
+  it('an app that may not have more in a worker takes no place from another', async (_t, { store }) => {
+    const [busy, other] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    for (const sender of [busy, busy, other]) await store.enqueue(request(store, sender))
+    const [held] = await claim(store, 1)
+    assert.equal(held?.appId, busy.app.id)
+    const { claims } = await store.claimDue({ max: 1, perApp: 1, leases: [held] })
+    assert.deepEqual(
+      claims.map(({ appId }) => appId),
+      [other.app.id],
+    )
   })
 
   it('no app holds more than its share of a worker', async (_t, { store }) => {

@@ -68,7 +68,8 @@ export class Worker {
   #standby = false
   #deathIsKnown = true
   /**
-   * False when the last claim found nothing, so a connection becoming free does not trigger another claim.
+   * False when the last claim took all there was, so a connection becoming free does not trigger another
+   * claim.
    */
   #mayBeMore = true
   #loop: Promise<void> | null = null
@@ -125,7 +126,7 @@ export class Worker {
 
   #capacity = (): number => countCapacity(this.#deps.relays)
 
-  /** True if emails were claimed, so that there may be more. */
+  /** True if another claim may find more now. */
   async #claim(): Promise<boolean> {
     this.#mayBeMore = true
     const { max, perApp } = this.#budget.of(this.#capacity())
@@ -135,7 +136,7 @@ export class Worker {
     const claimedAt = momentNow()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
-      const { claims, apps, areLeasesValid, suspects } = claimed
+      const { claims, apps, areLeasesValid, more, suspects } = claimed
       this.#outcomes.noteSuccess()
       this.#takeSuspect = false
       this.#report(claimed, performance.now() - claimedAt.monotonicMs)
@@ -145,9 +146,9 @@ export class Worker {
       this.#noteClaims(claims)
       this.#claimed.add(attempts)
       if (suspects) this.#yield()
-      this.#mayBeMore = attempts.length > 0 || suspects || this.#claimed.mostOfOneApp() >= perApp
+      this.#mayBeMore = more || suspects || this.#claimed.mostOfOneApp() >= perApp
       this.#startAttempts()
-      return attempts.length > 0
+      return more
     } catch (error) {
       this.#outcomes.noteFailure(error)
       return false

@@ -149,6 +149,33 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
   assert.equal(order[end], 'claim', 'one suspect, and then others again')
 })
 
+test('a worker that took all there was does not ask again at once', async (t) => {
+  const server = await startScriptedServer(t, { greeting: () => {} })
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  for (const more of [true, false]) {
+    const order: string[] = []
+    const worker = newWorker(store, {
+      store: {
+        claimDue: async (request) => {
+          order.push('claim')
+          const claimed = await store.claimDue(request)
+          if (claimed.claims.length > 0) setImmediate(() => void order.push('a moment later'))
+          return { ...claimed, more: more && claimed.claims.length > 0 }
+        },
+      },
+      relays: [newTestRelay(relayTo(server.port))],
+    })
+    await service.post(validBody())
+    worker.start()
+    atEnd(t, () => worker.stop(0))
+    await eventually(() => order.length >= 3)
+    const expected = more ? ['claim', 'claim', 'a moment later'] : ['claim', 'a moment later', 'claim']
+    assert.deepEqual(order.slice(0, 3), expected)
+    await worker.stop(0)
+  }
+})
+
 test('after a claim failed, nothing is sent until a write succeeds', async (t) => {
   const waiting: Socket[] = []
   const server = await startScriptedServer(t, { greeting: (socket) => void waiting.push(socket) })

@@ -66,6 +66,7 @@ type ClaimedRow = Row & ClaimRow & { readonly now_ms: number; readonly sealed: U
 type LastRow = {
   app_id: string
   suspects: boolean
+  more: boolean
   ended: EmailId[] | null
   ended_apps: AppId[] | null
   lost: EmailId[] | null
@@ -127,6 +128,7 @@ export class Claims {
       standby: false,
       deathIsKnown: session === null || sessionId !== 0,
       suspects: last?.suspects ?? false,
+      more: last?.more === true || (claimed.length > 0 && sessionId === 0), // without a session, no notifications
       lost: lostLeases(last),
       ended: [...expiredEmails(last), ...damaged],
     }

@@ -1,10 +1,10 @@
--- Active apps with ready mail, from the one after p_after: a loose index scan.
-create function app_turns(p_after text)
-returns text[] language plpgsql {{settings}} as $$
+-- Active apps with ready mail of which the worker may hold more, from the one after p_after: a loose index scan.
+create function app_turns(p_after text, p_max int, p_per_app int, p_leased_apps text[])
+returns text[] language plpgsql as $$
 declare
   turns text[] := '{}'; wrapped boolean := p_after = ''; after_app text := p_after; next_app text;
 begin
-  while cardinality(turns) < {{appsPerClaim}} loop
+  while cardinality(turns) < p_max loop
     select q.app_id into next_app from queue q
       where {{isReady}} and q.app_id > after_app order by q.app_id limit 1;
     if next_app is null then
@@ -14,7 +14,8 @@ begin
       continue;
     end if;
     exit when wrapped and p_after <> '' and next_app collate "C" > p_after;
-    if exists (select from app a where a.app_id = next_app and a.status = 'active') then
+    if exists (select from app a where a.app_id = next_app and a.status = 'active')
+      and (select count(*) from unnest(p_leased_apps) leased where leased = next_app) < p_per_app then
       turns := turns || next_app;
     end if;
     after_app := next_app;

@@ -1,19 +1,21 @@
 -- Claims due mail in one round trip: renews the worker's leases, maintains the queue, and leases ready mail
 -- of apps in turns. Rows that another worker is changing are skipped, never waited for.
--- The last row holds no email: the app where the turns continue, whether suspects wait, which leases were taken
--- back, which sessions are missing, and the emails that the claim ended, with their apps.
+-- The last row holds no email: the app where the turns continue, whether suspects wait, whether there may be more
+-- ready mail, which leases were taken back, which sessions are missing, and the emails that the claim ended, with their apps.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, traceparent text, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
-  suspects boolean, ended text[], ended_apps text[], lost text[], lost_counts int[], missing int[])
+  suspects boolean, more boolean, ended text[], ended_apps text[], lost text[], lost_counts int[], missing int[])
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
-  now_ms bigint := {{clockMs}};
+  now_ms bigint := {{clockMs}}; turns_max int := least(p_max, {{appsPerClaim}});
   expired text[] := '{}'; picked_expired text[]; turns text[]; suspect text; picked text[]; last_app text;
   lost_now text[]; lost_counts_now int[];
 begin
+  -- Most claims of a quiet service end here.
+  if not exists (select from queue) then app_id := p_after; return next; return; end if;
   {{commitDurably}}
   perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see outcome.ts
   -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
@@ -30,18 +32,20 @@ begin
     where {{isSuspect}}
       and exists (select from app a where a.app_id = q.app_id and a.status = 'active')
     order by q.email_id limit 1 for update of q skip locked;
-  turns := {{app_turns}}(p_after);
+  turns := {{app_turns}}(p_after, turns_max, p_per_app, p_leased_apps);
   if suspect is not null and p_take_suspect and not (p_suspect_last and cardinality(turns) > 0) then
     picked := array[suspect];
   else
     picked := {{pick_in_turns}}(turns, p_max, p_per_app, p_leased_apps);
   end if;
+  more := cardinality(picked) >= p_max or cardinality(turns) >= turns_max or suspect = any(picked);
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   picked_expired := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
-  return query select leased.*, false, null::text[], null::text[], null::text[], null::int[], null::int[]
+  return query select leased.*, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
     from {{lease}}(now_ms, p_session, picked, picked_expired) leased;
-  app_id := coalesce(last_app, p_after);
+  -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
+  app_id := coalesce(last_app, turns[cardinality(turns)], p_after);
   suspects := suspect is not null and not p_take_suspect;
   select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps
     from queue q where q.email_id = any(expired || picked_expired);
