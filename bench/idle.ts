@@ -70,7 +70,7 @@ export async function run(scope: Scope): Promise<void> {
     let serial = 0
     const offer = async (rate: number) => {
       serial += 100_000
-      const { begunAtMs } = await load({ ports: [port], keys: bed.keys, clients: 64, ms, rate, serial })
+      const { begunAtMs } = await load({ ports: [port], keys: bed.keys, clients: Math.min(64, rate), ms, rate, serial })
       await sleep(200) // the last outcomes
       return { begunAtMs, first: serial }
     }
@@ -125,7 +125,8 @@ async function delivered(
   { begunAtMs, first }: { begunAtMs: number; first: number },
 ): Promise<number[]> {
   const { taken } = await sink.report()
-  return taken.map(([n, atMs]) => atMs - (begunAtMs + ((n - first) * 1000) / rate))
+  const isOffered = ([n]: readonly [number, number]) => n >= first && n < first + (rate * ms) / 1000
+  return taken.filter(isOffered).map(([n, atMs]) => atMs - (begunAtMs + ((n - first) * 1000) / rate))
 }
 
 /** Reads what the process and the database server of a bed have used so far. */
