@@ -131,6 +131,30 @@ test('a worker that gets notifications asks again only if it could not take all 
   assert.equal((await pooled.claimDue(anything)).more, true, 'it has no session, and so no notifications')
 })
 
+test('others are notified of mail that the worker of the same process may not take at once', async (t) => {
+  const url = await postgresUrl(t)
+  const worker = await openWorker(t, url)
+  const sender = await newSender(worker, 'a')
+  const listener = await openClient(t, url)
+  let heard = 0
+  listener.on('notification', () => void heard++)
+  await listener.query(`listen "postern_${schemaOf(url)}"`)
+  const queue = () => worker.enqueue(request(worker, sender))
+  await queue()
+  await eventually(() => heard === 1)
+  assert.equal((await claimOnceDue(worker)).more, false)
+  await queue()
+  assert.equal((await worker.claimDue({ ...anything, max: 1 })).more, true)
+  assert.equal(heard, 1)
+  await queue()
+  await eventually(() => heard === 2)
+  await claimOnceDue(worker)
+  await eventually(async () => {
+    await queue()
+    return heard === 3 // the last claim was a second ago
+  })
+})
+
 test('a URL whose hosts are one server gives one session', async (t) => {
   const url = await postgresUrl(t)
   const { port } = new URL(url)

@@ -68,7 +68,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
-  const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => notifier.notify())
+  const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => {
+    if (!worker.keepsUp()) notifier.notify()
+  })
   const worker = newWorkerMethods(context, { notifier, sessionAt: sessionAt ?? address, groupMax, onGroup })
   const scripts = scriptMethods(context)
   return {
@@ -128,6 +130,7 @@ function newWorkerMethods(context: PostgresContext, { notifier, sessionAt, group
   }
   return {
     methods,
+    keepsUp: () => claims.keepsUp,
     examineSession: () => examineSession(newSession),
     close: async () => session?.close(),
   }

@@ -18,6 +18,8 @@ import type { WorkerSession } from './worker-session.ts'
  * claim does.
  */
 const maintainEveryMs = 250
+/** A worker that can send claims several times within this time. */
+const keepsUpMs = 1000
 
 type Input = {
   readonly context: PostgresContext
@@ -98,11 +100,18 @@ export class Claims {
   #after = ''
   #suspectLast = false
   #maintainedAtMs = 0
+  /** When a claim last took all there was, by `performance.now()`. */
+  #tookAllAtMs = Number.NEGATIVE_INFINITY
 
   constructor(context: PostgresContext, missing: MissingSessions, session: () => WorkerSession | null) {
     this.#context = context
     this.#missing = missing
     this.#session = session
+  }
+
+  /** This process's worker keeps up by itself, so that new mail needs no other. */
+  get keepsUp(): boolean {
+    return performance.now() - this.#tookAllAtMs < keepsUpMs
   }
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
@@ -115,6 +124,8 @@ export class Claims {
     const last = rows.pop() as LastRow | undefined
     const claimed = rows as ClaimedRow[]
     this.#after = last?.app_id ?? ''
+    const more = last?.more === true || (claimed.length > 0 && sessionId === 0) // without a session, no notifications
+    this.#tookAllAtMs = more ? Number.NEGATIVE_INFINITY : performance.now()
     if (last?.missing != null) this.#missing.note(last.missing)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
     for (const row of claimed)
@@ -128,7 +139,7 @@ export class Claims {
       standby: false,
       deathIsKnown: session === null || sessionId !== 0,
       suspects: last?.suspects ?? false,
-      more: last?.more === true || (claimed.length > 0 && sessionId === 0), // without a session, no notifications
+      more,
       lost: lostLeases(last),
       ended: [...expiredEmails(last), ...damaged],
     }

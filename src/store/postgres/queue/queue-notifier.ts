@@ -1,8 +1,8 @@
 /**
- * Tells other processes that mail was queued: one NOTIFY for all commits of some milliseconds, on a
- * connection of its own. Inside the enqueue transaction NOTIFY would hold a database-wide lock over
- * the commit. Workers listen (`worker-session.ts`). Notifications may be lost, behind a transaction pooler
- * always, so workers also poll.
+ * Tells other processes that mail was queued, unless the worker of this process keeps up: one NOTIFY for all
+ * commits of some milliseconds, on a connection of its own. Inside the enqueue transaction NOTIFY would hold a
+ * database-wide lock over the commit. Workers listen (`worker-session.ts`). Notifications may be lost, behind
+ * a transaction pooler always, so workers also poll.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
