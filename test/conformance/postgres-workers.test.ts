@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
+import { appsPerClaim } from '../../src/domain/bounds.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { missingForMs, sessionLockClass } from '../../src/store/postgres/queue/missing-sessions.ts'
 import type { Claim, Store } from '../../src/store/store.ts'
@@ -127,8 +128,25 @@ test('a worker that gets notifications asks again only if it could not take all 
   for (let n = 0; n < 3; n++) await worker.enqueue(request(worker, sender))
   const { claims, more } = await worker.claimDue({ ...anything, max: 2 })
   assert.deepEqual([claims.length, more], [2, true])
+  for (let n = 0; n <= appsPerClaim; n++) await worker.enqueue(request(worker, await newSender(worker, `a${n}`)))
+  assert.equal((await worker.claimDue({ max: 256, perApp: 1, leases: [] })).more, true, 'of more apps')
   const pooled = await openStore(t, url)
   assert.equal((await pooled.claimDue(anything)).more, true, 'it has no session, and so no notifications')
+})
+
+test('an app whose mail another transaction holds does not keep the turn', async (t) => {
+  const url = await postgresUrl(t)
+  const worker = await openWorker(t, url)
+  const [held, free] = [await newSender(worker, 'a'), await newSender(worker, 'b')]
+  for (const sender of [held, free]) await worker.enqueue(request(worker, sender))
+  const holder = await openClient(t, url)
+  await holder.query('begin')
+  await holder.query(`select from "${schemaOf(url)}".queue where app_id = $1 for update`, [held.app.id])
+  const taken = [await worker.claimDue({ ...anything, max: 1 }), await worker.claimDue({ ...anything, max: 1 })]
+  assert.deepEqual(
+    taken.map(({ claims }) => claims.map(({ appId }) => appId)),
+    [[], [free.app.id]],
+  )
 })
 
 test('others are notified of mail that the worker of the same process may not take at once', async (t) => {

@@ -328,9 +328,9 @@ export function fairness(it: It): void {
 
   it('an app that may not have more in a worker takes no place from another', async (_t, { store }) => {
     const [busy, other] = [await newSender(store, 'a'), await newSender(store, 'b')]
-    for (const sender of [busy, busy, other]) await store.enqueue(request(store, sender))
-    const [held] = await claim(store, 1)
-    assert.equal(held?.appId, busy.app.id)
+    for (const sender of [busy, busy, other, other]) await store.enqueue(request(store, sender))
+    const [held] = await claim(store, 2)
+    assert.equal(held?.appId, busy.app.id, 'whose turn it is again')
     const { claims } = await store.claimDue({ max: 1, perApp: 1, leases: [held] })
     assert.deepEqual(
       claims.map(({ appId }) => appId),

@@ -39,7 +39,16 @@ test('a claim of an empty queue asks the writer only if somebody has written, or
   const sender = await newSender(other, 'a')
   await other.enqueue(request(other, sender))
   assert.deepEqual(await claim(), [1, 1], 'of another process')
-  assert.deepEqual(await claim(), [0, 1], 'a queue with mail that is being sent is not empty')
+  const besideIt = [await claim(), await claim(), await claim()]
+  assert.deepEqual(
+    besideIt,
+    [
+      [0, 1],
+      [0, 1],
+      [0, 1],
+    ],
+    'a queue with mail that is being sent is not empty',
+  )
   const [held] = claimed
   assert.ok(held)
   await store.recordOutcome(held, delivered)
