@@ -2,6 +2,7 @@
  * The metrics for Prometheus. No label holds an app, a recipient or anything else that grows with use.
  * `counters.ts` counts events, `gauges.ts` asks when Prometheus does.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
 import { addCounters } from './counters.ts'
@@ -16,6 +17,9 @@ export type Metrics = {
   readonly observe: (event: PosternEvent) => void
 }
 
+/** The first delays of the event loop have been measured then. */
+const firstDelaysMs = 50
+
 /** Gauges that prom-client names `_total`, which Prometheus reserves for counters. */
 const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
@@ -24,12 +28,12 @@ export function newMetrics(deps: GaugeDeps): Metrics {
   const relays: MeasuredRelay[] = []
   const counters = addCounters(registry)
   addGauges(registry, deps, relays)
-  let isRead = false
+  let added: Promise<void> | null = null
   return {
     registry,
-    read: () => {
-      if (!isRead) addNodeMetrics(registry)
-      isRead = true
+    read: async () => {
+      added ??= addNodeMetrics(registry)
+      await added
       return registry.metrics()
     },
     observe: counters.observe,
@@ -41,7 +45,8 @@ export function newMetrics(deps: GaugeDeps): Metrics {
 }
 
 /** Not before somebody asks: to measure the event loop's delay, prom-client wakes it 100 times a second. */
-function addNodeMetrics(registry: Registry): void {
+async function addNodeMetrics(registry: Registry): Promise<void> {
   collectDefaultMetrics({ register: registry })
   for (const name of misnamed) registry.removeSingleMetric(name)
+  await sleep(firstDelaysMs)
 }

@@ -178,6 +178,7 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     'process_resident_memory_bytes',
     'process_cpu_seconds_total',
     'nodejs_eventloop_lag_p99_seconds',
+    'nodejs_eventloop_lag_mean_seconds',
     ...(engine === 'sqlite' ? ['postern_store_disk_free_bytes'] : []),
   ])
     assert.ok(valueIn(metrics, series) > 0, series)
