@@ -68,9 +68,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
-  const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => {
-    if (!worker.keepsUp()) notifier.notify()
-  })
+  const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => notifier.notifyUnless(worker.tookAllSince))
   const worker = newWorkerMethods(context, { notifier, sessionAt: sessionAt ?? address, groupMax, onGroup })
   const scripts = scriptMethods(context)
   return {
@@ -130,7 +128,7 @@ function newWorkerMethods(context: PostgresContext, { notifier, sessionAt, group
   }
   return {
     methods,
-    keepsUp: () => claims.keepsUp,
+    tookAllSince: claims.tookAllSince,
     examineSession: () => examineSession(newSession),
     close: async () => session?.close(),
   }

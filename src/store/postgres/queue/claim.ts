@@ -18,8 +18,6 @@ import type { WorkerSession } from './worker-session.ts'
  * claim does.
  */
 const maintainEveryMs = 250
-/** A worker that can send claims several times within this time. */
-const keepsUpMs = 1000
 
 type Input = {
   readonly context: PostgresContext
@@ -100,7 +98,7 @@ export class Claims {
   #after = ''
   #suspectLast = false
   #maintainedAtMs = 0
-  /** When a claim last took all there was, by `performance.now()`. */
+  /** When the last claim began if it took all there was, by `performance.now()`. */
   #tookAllAtMs = Number.NEGATIVE_INFINITY
 
   constructor(context: PostgresContext, missing: MissingSessions, session: () => WorkerSession | null) {
@@ -109,12 +107,11 @@ export class Claims {
     this.#session = session
   }
 
-  /** This process's worker keeps up by itself, so that new mail needs no other. */
-  get keepsUp(): boolean {
-    return performance.now() - this.#tookAllAtMs < keepsUpMs
-  }
+  /** Whether the last claim began at `ms` or later, and took all there was. */
+  tookAllSince = (ms: number): boolean => this.#tookAllAtMs >= ms
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
+    const beganAtMs = performance.now()
     const session = this.#session()
     const sessionId = (await session?.id()) ?? 0
     const rows = await this.#claim(request, sessionId, deadlineMs).catch((error: unknown) => {
@@ -124,8 +121,11 @@ export class Claims {
     const last = rows.pop() as LastRow | undefined
     const claimed = rows as ClaimedRow[]
     this.#after = last?.app_id ?? ''
-    const more = last?.more === true || (claimed.length > 0 && sessionId === 0) // without a session, no notifications
-    this.#tookAllAtMs = more ? Number.NEGATIVE_INFINITY : performance.now()
+    // Without a session there are no notifications.
+    const more = last?.more === true || (claimed.length > 0 && sessionId === 0)
+    // An app that reached its share may have more mail.
+    const isAll = !more && request.leases.length + claimed.length < request.perApp
+    this.#tookAllAtMs = isAll ? beganAtMs : Number.NEGATIVE_INFINITY
     if (last?.missing != null) this.#missing.note(last.missing)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
     for (const row of claimed)

@@ -1,8 +1,8 @@
 /**
- * Tells other processes that mail was queued, unless the worker of this process keeps up: one NOTIFY for all
- * commits of some milliseconds, on a connection of its own. Inside the enqueue transaction NOTIFY would hold a
- * database-wide lock over the commit. Workers listen (`worker-session.ts`). Notifications may be lost, behind
- * a transaction pooler always, so workers also poll.
+ * Tells other processes that mail was queued, unless the worker of this process takes it: one NOTIFY for all
+ * commits of some milliseconds, on a connection of its own. Inside the enqueue transaction NOTIFY would hold
+ * a database-wide lock over the commit. Workers listen (`worker-session.ts`). Notifications may be lost,
+ * behind a transaction pooler always, so workers also poll.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,6 +10,10 @@ import type { PostgresAddress } from '../../database-address.ts'
 import { Connection } from '../engine/connection.ts'
 
 const notifyEveryMs = 10
+/** A worker whose last claim of all mail is older does not keep up. */
+const keepsUpMs = 1000
+/** A worker that keeps up has claimed new mail by then. */
+const ownTurnMs = 25
 const deadlineMs = 2000
 
 export class QueueNotifier {
@@ -24,6 +28,20 @@ export class QueueNotifier {
   constructor(address: PostgresAddress) {
     this.channel = `postern_${address.schema}`
     this.#sender = new Connection({ address })
+  }
+
+  /**
+   * Mail was committed. Nobody is notified if the worker of this process has been taking all mail, and takes
+   * this too.
+   * @param tookAllSince whether that worker's last claim began at that time or later, and took all there was
+   */
+  notifyUnless(tookAllSince: (ms: number) => boolean): void {
+    const now = performance.now()
+    const notifyUnlessTaken = () => {
+      if (!tookAllSince(now)) this.notify()
+    }
+    if (tookAllSince(now - keepsUpMs)) setTimeout(notifyUnlessTaken, ownTurnMs).unref()
+    else this.notify()
   }
 
   /** Mail was committed. */
