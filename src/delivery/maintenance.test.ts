@@ -6,7 +6,7 @@ import type { PosternEvent } from '../observe/events.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import { startMaintenance } from './maintenance.ts'
 
-test('a step a second, the next one soon while there is more, and none after the stop', async (t) => {
+test('a step every five seconds, the next one soon while there is more, and none after the stop', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const ended = [{ emailId: newId('em', 0), appId: newId('app', 0), state: 'expired', reason: null }] as const
   const steps = [

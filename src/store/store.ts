@@ -128,7 +128,10 @@ export type Claimed = {
   readonly standby: boolean
   /** A suspect waits, and the request did not allow one. */
   readonly suspects: boolean
-  /** Another claim may find ready mail now, and nothing else says so. */
+  /**
+   * Another claim may find ready mail now: this one did not look at all of it, or may not be notified of
+   * mail that other processes queue.
+   */
   readonly more: boolean
   /** The leases that this call took back: of dead workers, and lapsed ones. */
   readonly lost: readonly LostLease[]

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { appsPerClaim } from '../../src/domain/bounds.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { missingForMs, sessionLockClass } from '../../src/store/postgres/queue/missing-sessions.ts'
@@ -134,19 +135,22 @@ test('a worker that gets notifications asks again only if it could not take all 
   assert.equal((await pooled.claimDue(anything)).more, true, 'it has no session, and so no notifications')
 })
 
-test('an app whose mail another transaction holds does not keep the turn', async (t) => {
+test('apps whose mail another transaction holds do not keep the turn', async (t) => {
   const url = await postgresUrl(t)
   const worker = await openWorker(t, url)
-  const [held, free] = [await newSender(worker, 'a'), await newSender(worker, 'b')]
-  for (const sender of [held, free]) await worker.enqueue(request(worker, sender))
+  const senders = await Promise.all(Array.from({ length: 9 }, (_, n) => newSender(worker, `a${n}`)))
+  for (const sender of senders) await worker.enqueue(request(worker, sender))
+  const apps = senders.map(({ app }) => app.id).toSorted()
+  const [free, ...held] = apps.toReversed()
   const holder = await openClient(t, url)
   await holder.query('begin')
-  await holder.query(`select from "${schemaOf(url)}".queue where app_id = $1 for update`, [held.app.id])
-  const taken = [await worker.claimDue({ ...anything, max: 1 }), await worker.claimDue({ ...anything, max: 1 })]
-  assert.deepEqual(
-    taken.map(({ claims }) => claims.map(({ appId }) => appId)),
-    [[], [free.app.id]],
-  )
+  await holder.query(`select from "${schemaOf(url)}".queue where app_id = any($1) for update`, [held])
+  const take = async () => {
+    const { claims, more } = await worker.claimDue({ ...anything, max: 1 })
+    return [claims.map(({ appId }) => appId), more]
+  }
+  assert.deepEqual(await take(), [[], false], 'it may not ask again at once, for as long as they are held')
+  assert.deepEqual(await take(), [[free], true])
 })
 
 test('others are notified of mail that the worker of the same process may not take at once', async (t) => {
@@ -158,19 +162,20 @@ test('others are notified of mail that the worker of the same process may not ta
   listener.on('notification', () => void heard++)
   await listener.query(`listen "postern_${schemaOf(url)}"`)
   const queue = () => worker.enqueue(request(worker, sender))
+  const takeAll = async () => assert.equal((await claimOnceDue(worker)).more, false)
   await queue()
-  await eventually(() => heard === 1)
-  assert.equal((await claimOnceDue(worker)).more, false)
+  await eventually(() => heard === 1, 5000)
+  await takeAll()
   await queue()
-  assert.equal((await worker.claimDue({ ...anything, max: 1 })).more, true)
-  assert.equal(heard, 1)
+  await takeAll()
+  await setTimeout(100) // a notification would have been sent after 25 ms
+  assert.equal(heard, 1, 'it took that one')
   await queue()
-  await eventually(() => heard === 2)
-  await claimOnceDue(worker)
-  await eventually(async () => {
-    await queue()
-    return heard === 3 // the last claim was a second ago
-  })
+  await eventually(() => heard === 2, 5000) // it did not claim
+  await takeAll()
+  await queue()
+  await worker.claimDue({ ...anything, perApp: 1 })
+  await eventually(() => heard === 3, 5000) // the app has reached its share
 })
 
 test('a URL whose hosts are one server gives one session', async (t) => {

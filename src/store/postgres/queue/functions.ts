@@ -38,6 +38,7 @@ export type CalledFunction<Input> = SqlFunction & {
 }
 
 /**
+ * For functions that this program calls; those that only they call run under the same settings.
  * `search_path` makes every name in the function one of Postern's schema or of PostgreSQL itself.
  * Plans are made once and must suit a full queue, also if they were made on an empty one. Therefore a join of
  * the queue with a list of ids also says `email_id = any(ids)`: whichever side PostgreSQL begins with, it

@@ -10,12 +10,13 @@ returns table (email_id text, fence bigint, app_id text, type text, attempts int
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
-  now_ms bigint := {{clockMs}}; turns_max int := least(p_max, {{appsPerClaim}});
+  now_ms bigint := {{clockMs}};
+  turns_max int := least(greatest(p_max, 8), {{appsPerClaim}}); -- of some apps, other workers may be taking the mail
   expired text[] := '{}'; picked_expired text[]; turns text[]; suspect text; picked text[]; last_app text;
   lost_now text[]; lost_counts_now int[];
 begin
   -- Most claims of a quiet service end here.
-  if not exists (select from queue) then app_id := p_after; return next; return; end if;
+  if (select sum(count) from queue_depth) = 0 and not exists (select from queue) then app_id := p_after; return next; return; end if;
   {{commitDurably}}
   perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see outcome.ts
   -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
@@ -38,10 +39,11 @@ begin
   else
     picked := {{pick_in_turns}}(turns, p_max, p_per_app, p_leased_apps);
   end if;
-  more := cardinality(picked) >= p_max or cardinality(turns) >= turns_max or suspect = any(picked);
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   picked_expired := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
+  more := cardinality(picked) > 0 and (cardinality(picked) >= p_max or cardinality(turns) >= turns_max
+    or cardinality(picked_expired) > 0 or (suspect is not null and p_take_suspect));
   return query select leased.*, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
     from {{lease}}(now_ms, p_session, picked, picked_expired) leased;
   -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
