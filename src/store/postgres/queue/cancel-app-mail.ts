@@ -7,7 +7,7 @@ import { hasNoRecords } from '../../scripts/retention.ts'
 import { isInactive, queueParts } from '../../shared/queue-parts.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { clockMs } from './functions.ts'
-import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
+import { endChosen } from './outcome.ts'
 
 const deadlineMs = 10_000
 
@@ -37,14 +37,10 @@ export async function cancelQueued(context: PostgresContext, id: AppId): Promise
 }
 
 /** Checks in the same statement that the app is deleted, or has been disabled for `heldDays`. */
-async function cancel(context: PostgresContext, id: AppId, where: string): Promise<EndedEmail[]> {
-  const { clock, maintenance, schema, slot } = context
-  const chosen = `select email_id, app_id from ${schema}.queue where app_id = $3 and ${where} and exists (
-      select from ${schema}.app where app_id = $3 and ${isInactive(clockMs('$2'))})
+function cancel(context: PostgresContext, id: AppId, where: string): Promise<EndedEmail[]> {
+  const { schema } = context
+  const chosen = `select email_id, app_id from ${schema}.queue where app_id = $2 and ${where} and exists (
+      select from ${schema}.app where app_id = $2 and ${isInactive(clockMs('$1'))})
     order by email_id limit ${stepMax} for update skip locked`
-  const end = { state: 'cancelled', reason: 'app_inactive' } as const
-  const rows = await maintenance.query<ChosenRow>(finishChosen(schema, chosen, end), [slot, clock.offsetMs, id], {
-    deadlineMs,
-  })
-  return toEnded(rows, end)
+  return endChosen(context, { chosen, values: [id], state: 'cancelled', reason: 'app_inactive' }, deadlineMs)
 }

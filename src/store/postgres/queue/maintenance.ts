@@ -18,7 +18,7 @@ import { runIn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { clockMs } from './functions.ts'
 import { maintainPartitions, oldRowsMs } from './history-partitions.ts'
-import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
+import { endChosen } from './outcome.ts'
 
 const deadlineMs = 30_000
 
@@ -41,13 +41,11 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
 }
 
 /** One step: if it ends `stepMax` emails, there may be more. */
-async function expire({ clock, maintenance, schema, slot }: PostgresContext): Promise<EndedEmail[]> {
-  const chosen = `select email_id, app_id from ${schema}.queue
-    where expires_at <= ${clockMs('$2')} and state in ('queued', 'deferred')
+function expire(context: PostgresContext): Promise<EndedEmail[]> {
+  const chosen = `select email_id, app_id from ${context.schema}.queue
+    where expires_at <= ${clockMs('$1')} and state in ('queued', 'deferred')
     order by expires_at limit ${stepMax} for update skip locked`
-  const end = { state: 'expired', reason: null } as const
-  const text = finishChosen(schema, chosen, end)
-  return toEnded(await maintenance.query<ChosenRow>(text, [slot, clock.offsetMs], { deadlineMs }), end)
+  return endChosen(context, { chosen, state: 'expired', reason: null }, deadlineMs)
 }
 
 async function cancelMailOfInactiveApps(context: PostgresContext): Promise<EndedEmail[]> {

@@ -10,22 +10,26 @@ import { calledFunction, clockMs, isSending, sqlFunction } from './functions.ts'
 export const appendTrail = sqlFunction('append_trail')
 export const finish = sqlFunction('finish', [appendTrail])
 
-/** A row of the statement of `finishChosen`. */
-export type ChosenRow = { readonly email_id: EmailId; readonly app_id: AppId }
 type End = Pick<EndedEmail, 'state' | 'reason'>
 
 /**
- * Ends the emails that `chosen` selects, and returns their ids and apps. Its first parameters are the slot
- * and the offset of the clock.
+ * Ends the emails whose ids and apps `chosen` selects and locks. Its first parameter is the offset of the
+ * clock, and `values` are the others.
  */
-export const finishChosen = (schema: string, chosen: string, { state, reason }: End): string =>
-  `with chosen as materialized (${chosen}), finished as (
-      select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('${state}'::text),
-        array_agg(${reason === null ? 'null' : `'${reason}'`}::text), array_agg(null::jsonb)) from chosen)
-    select chosen.email_id, chosen.app_id from finished, chosen`
-
-export const toEnded = (rows: readonly ChosenRow[], end: End): EndedEmail[] =>
-  rows.map((row) => ({ emailId: row.email_id, appId: row.app_id, ...end }))
+export function endChosen(
+  { clock, maintenance, schema, slot }: PostgresContext,
+  { chosen, values = [], state, reason }: End & { readonly chosen: string; readonly values?: readonly unknown[] },
+  deadlineMs: number,
+): Promise<EndedEmail[]> {
+  return maintenance.transaction(async (query) => {
+    const rows = await query<{ email_id: EmailId; app_id: AppId }>(chosen, [clock.offsetMs, ...values])
+    const ids = rows.map(({ email_id }) => email_id)
+    const text = `select ${schema}.${finish.name}($1, ${clockMs('$2')}, $3, array_fill($4::text, array[$6::int]),
+      array_fill($5::text, array[$6]), array_fill(null::jsonb, array[$6]))`
+    if (ids.length > 0) await query(text, [slot, clock.offsetMs, ids, state, reason, ids.length])
+    return rows.map((row) => ({ emailId: row.email_id, appId: row.app_id, state, reason }))
+  }, deadlineMs)
+}
 
 export type OutcomeCall = { readonly lease: Lease; readonly outcome: DeliveryOutcome }
 type Input = { context: PostgresContext; calls: readonly OutcomeCall[]; endings: readonly Ending[] }
