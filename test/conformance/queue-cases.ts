@@ -247,6 +247,28 @@ export function leases(it: It): void {
     assert.deepEqual(turns, [true, false, true, false])
   })
 
+  it('row 31: suspects between them do not change the turns of the apps', async (_t, { store, advance }) => {
+    const senders = [await newSender(store, 'a'), await newSender(store, 'b'), await newSender(store, 'c')]
+    const last = await newSender(store, 'z')
+    for (let i = 0; i < 3; i++) await store.enqueue(request(store, last, { lifeMs: day }))
+    for (let i = 0; i < 2; i++) {
+      await claim(store)
+      advance(leaseMs)
+    }
+    await waitAsSuspects(store, advance)
+    for (const sender of senders)
+      for (let i = 0; i < 2; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
+    const turns: (string | undefined)[] = []
+    for (let i = 0; i < 6; i++) {
+      const [held] = await claim(store, 1)
+      if (held?.isSuspect === false) turns.push(held.appId)
+    }
+    assert.deepEqual(
+      turns,
+      senders.map(({ app }) => app.id),
+    )
+  })
+
   // On SQLite the second one stands by.
   it('row 30: two workers never hold the same email', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')

@@ -47,7 +47,8 @@ begin
   return query select leased.*, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
     from {{lease}}(now_ms, p_session, picked, picked_expired) leased;
   -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
-  app_id := coalesce(last_app, turns[cardinality(turns)], p_after);
+  -- A suspect is out of turn.
+  app_id := case when suspect = any(picked) then p_after else coalesce(last_app, turns[cardinality(turns)], p_after) end;
   suspects := suspect is not null and not p_take_suspect;
   select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps
     from queue q where q.email_id = any(expired || picked_expired);
