@@ -44,7 +44,9 @@ const deliverByMax = 999_999_999
  * be asked.
  */
 export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions): number | null {
-  const seconds = Math.min(Math.floor(lifeLeftMs / 1000), deliverByMax)
+  const left = Math.floor(lifeLeftMs / 1000)
+  // A relay that counts whole seconds may begin up to one second late.
+  const seconds = Math.min(left > 1 ? left - 1 : left, deliverByMax)
   return deliverBySeconds === null || seconds < Math.max(deliverBySeconds, 1) ? null : seconds
 }
 
