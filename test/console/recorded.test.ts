@@ -43,6 +43,7 @@ function settle(text: string): string {
       .replace(/next attempt in \d+ (s|min)/g, 'next attempt in WAIT') // by chance longer or shorter
       .replace(/\bin \d+ (min|h)\b/g, 'in TIME')
       .replace(/(in )?\d{3,} d\b( ago)?/g, 'AGE') // counted from today
+      .replace(/\bin \d{3,} {2}/g, 'in DAYS  ') // the same in a cell of several lines
       // Another language is no change of a page.
       .replace(/<ar> .*/g, 'LANGUAGES')
       .replace(/All \d+ languages/, 'All languages')
