@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). `noise` and
+ * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (about 35 minutes). `noise` and
  * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`, and `retention` the engine.
  */
 import { parseArgs } from 'node:util'

@@ -10,7 +10,7 @@ import { leaseMs, type Store } from '../../src/store/store.ts'
 import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { atEnd } from '../support/temporary.ts'
 import { repeat } from '../support/wait.ts'
-import { claim, day, deferred, delivered, type It, kinds, newSender, request } from './subject.ts'
+import { claim, day, deferred, delivered, type It, kinds, newSender, request, type Sender } from './subject.ts'
 
 export function queue(it: It): void {
   it('row 2: what was queued is claimed once, with its content, oldest first', async (_t, { store }) => {
@@ -235,12 +235,7 @@ export function leases(it: It): void {
 
   it('row 31: ordinary mail goes between two suspects', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
-    for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
-    for (let i = 0; i < 2; i++) {
-      await claim(store)
-      advance(leaseMs)
-    }
-    await waitAsSuspects(store, advance)
+    await queueSuspects(store, sender, advance)
     for (let i = 0; i < 2; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
     const turns: boolean[] = []
     for (let i = 0; i < 4; i++) turns.push((await claim(store, 1))[0]?.isSuspect ?? false)
@@ -249,13 +244,7 @@ export function leases(it: It): void {
 
   it('row 31: suspects between them do not change the turns of the apps', async (_t, { store, advance }) => {
     const senders = [await newSender(store, 'a'), await newSender(store, 'b'), await newSender(store, 'c')]
-    const last = await newSender(store, 'z')
-    for (let i = 0; i < 3; i++) await store.enqueue(request(store, last, { lifeMs: day }))
-    for (let i = 0; i < 2; i++) {
-      await claim(store)
-      advance(leaseMs)
-    }
-    await waitAsSuspects(store, advance)
+    await queueSuspects(store, await newSender(store, 'z'), advance)
     for (const sender of senders)
       for (let i = 0; i < 2; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
     const turns: (string | undefined)[] = []
@@ -309,6 +298,16 @@ export function leases(it: It): void {
       [[poison.emailId, true, 1]],
     )
   })
+}
+
+/** Three suspects that are due. */
+async function queueSuspects(store: Store, sender: Sender, advance: (byMs: number) => void): Promise<void> {
+  for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
+  for (let i = 0; i < 2; i++) {
+    await claim(store)
+    advance(leaseMs)
+  }
+  await waitAsSuspects(store, advance)
 }
 
 /** Takes the lapsed leases back. An email becomes a suspect with that, and waits before it is tried again. */

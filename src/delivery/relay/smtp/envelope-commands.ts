@@ -40,12 +40,11 @@ function readLeast(parameter: string | undefined): number | null {
 const deliverByMax = 999_999_999
 
 /**
- * The seconds within which the relay is asked to deliver or return an email, rounded down; null if it cannot
- * be asked.
+ * The seconds within which the relay is asked to deliver or return an email; null if it cannot be asked. One
+ * less than are left, if it can be: a relay that counts whole seconds may begin up to one second late.
  */
 export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions): number | null {
   const left = Math.floor(lifeLeftMs / 1000)
-  // A relay that counts whole seconds may begin up to one second late.
   const seconds = Math.min(left > 1 ? left - 1 : left, deliverByMax)
   return deliverBySeconds === null || seconds < Math.max(deliverBySeconds, 1) ? null : seconds
 }

@@ -37,15 +37,11 @@ export class QueueNotifier {
    */
   notifyUnless(tookAllSince: (ms: number) => boolean): void {
     const now = performance.now()
-    const notifyUnlessTaken = () => {
-      if (!tookAllSince(now)) this.notify()
-    }
-    if (tookAllSince(now - keepsUpMs)) setTimeout(notifyUnlessTaken, ownTurnMs).unref()
-    else this.notify()
+    if (!tookAllSince(now - keepsUpMs)) this.#notify()
+    else setTimeout(() => !tookAllSince(now) && this.#notify(), ownTurnMs).unref()
   }
 
-  /** Mail was committed. */
-  notify(): void {
+  #notify(): void {
     this.#pending = true
     if (!this.#sending) void this.#sendPending()
   }

@@ -18,8 +18,8 @@ const nothing: Claimed = {
   lost: [],
   ended: [],
 }
-/** An empty queue is looked at this often all the same, so that the loss of the files is noticed. */
-const lookEveryMs = 1000
+/** The writer is asked this often all the same, so that the loss of the files is noticed. */
+const askEveryMs = 1000
 
 export class LockedClaims {
   readonly #lock: WorkerLock
@@ -46,7 +46,7 @@ export class LockedClaims {
       this.#allVoid = lock === 'taken' // otherwise leases lapse
     }
     const [atMs, version] = [performance.now(), this.#dataVersion()]
-    if (lock === 'held' && this.#empty?.version === version && atMs - this.#empty.atMs < lookEveryMs) return nothing
+    if (lock === 'held' && this.#empty?.version === version && atMs - this.#empty.atMs < askEveryMs) return nothing
     const take = this.#takes
     const call: ClaimCall = { request, allVoid: this.#allVoid }
     this.#allVoid = false // at once: a second claim must not void what the first one hands out

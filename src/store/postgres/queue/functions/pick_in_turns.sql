@@ -8,7 +8,7 @@ begin
     places[i] := p_per_app - (select count(*) from unnest(p_leased_apps) leased where leased = p_turns[i]);
     starts[i] := '';
   end loop;
-  share := greatest(1, p_max / greatest(1, (select count(*) from unnest(places) place where place > 0)));
+  share := greatest(1, p_max / greatest(1, cardinality(p_turns)));
   for round in 1 .. 2 loop
     for i in 1 .. cardinality(p_turns) loop
       take := least(case round when 1 then share else p_max end, places[i], p_max - cardinality(picked));
