@@ -140,7 +140,7 @@ function mutationSection(): string {
   return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
 }
 
-const suites = ['sqlite', 'postgres', 'peers', 'console', 'faults'].map((name) => ({
+const suites = ['units', 'sqlite', 'postgres', 'peers', 'console', 'faults'].map((name) => ({
   name,
   ...runSuite(name),
 }))
