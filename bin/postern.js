@@ -25,5 +25,4 @@ process.umask(0o077) // databases, backups, keys and cached code are their owner
 // Compiled code is cached beside the program, not in a temporary folder that others share. Where that folder
 // cannot be written, nothing is cached and a start takes longer.
 nodeModule.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/postern', import.meta.url)))
-if (!isCheckout) process.setSourceMapsEnabled(true)
 await import(isCheckout ? source.href : '../src/main.js')
