@@ -4,6 +4,8 @@ import { flushCompileCache } from 'node:module'
 import { constants, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { isatty } from 'node:tty'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { runCli } from './cli/program.ts'
 import { composeCommands } from './compose/commands.ts'
 import { toPrintable } from './domain/controls.ts'
@@ -85,6 +87,13 @@ function untilStopped(): Promise<void> {
   })
 }
 
+/** A start allocates far more than a service holds later, and V8 keeps that space until much mail comes. */
+function releaseMemory(): void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as (options: object) => void
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
+
 /** `process.exit` waits for threads, and a thread may wait for a disk. */
 function killSelf(): void {
   err(`postern: not everything has stopped after ${stopMaxMs / 1000} s; killing the process`)
@@ -131,6 +140,7 @@ process.exitCode = await runCli(process.argv.slice(2), process.env, {
   startService: async (config) => {
     const service = await parts.startService(config, lines?.out)
     setTimeout(flushCompileCache, 1000).unref() // a killed process would not write it at its end
+    releaseMemory()
     return service
   },
   out,
