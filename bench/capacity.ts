@@ -1,20 +1,25 @@
 /**
  * Capacity: the highest steady rate at which every email is with the relay within a second at p99, found by
- * halving the range of a ladder of rates, 20 s each, in an open loop. Then half as much again as that rate:
- * how fast requests are answered, how fast mail is delivered, and how long an email of a quiet app takes.
+ * halving the range of a ladder of rates, 20 s each, in an open loop. Then that rate and multiples of it: how
+ * many emails are accepted and delivered, and how long those of a quiet app take.
  */
 import type { Scope } from '../test/support/temporary.ts'
 import { type LoopResult, monotonicMs, percentile } from './loop.ts'
 import { count, report, type Table } from './measure.ts'
 import { makeBed, readMetric, type Subject, startLoader, startPostern, startSink, subjects } from './processes.ts'
 
-const rates = Array.from({ length: 7 }, (_, step) => Math.round((1500 * 1.25 ** step) / 10) * 10)
+const rates = Array.from({ length: 8 }, (_, step) => Math.round((1000 * 1.25 ** step) / 10) * 10)
+const [lowest = 0] = rates
 const ms = 20_000
 const withinMs = 1000
 const clients = 128
+/** Enough that requests wait for the service, not for a connection. */
+const clientsBeyond = 3000
 const connections = 20
-const quietRate = 20
-const beyond = 1.5
+/** Far less than the share of each of the other apps: an app that asks for more than its share has to wait. */
+const quietRate = 4
+const quietClients = 8
+const multiples = [1, 1.5, 2, 3]
 /** The load's recipients repeat after this many. */
 const recipients = 1_000_000
 /** Mail that is delivered later counts as never delivered. */
@@ -23,16 +28,19 @@ const settleMs = 30_000
 type Step = {
   readonly rate: number
   readonly accept: LoopResult
+  readonly acceptedPerSecond: number
   /** From when a request was due to the 250; infinite for an email that was not delivered by the end. */
   readonly deliverMs: readonly number[]
   readonly deliveredPerSecond: number
   readonly left: number
+  readonly quiet: LoopResult
   readonly quietMs: readonly number[]
 }
 type Loads = Record<'load' | 'quietLoad', ReturnType<typeof startLoader>>
 
 export async function run(scope: Scope): Promise<void> {
-  const loads = { load: startLoader(scope), quietLoad: startLoader(scope) }
+  const [load, quietLoad] = [startLoader(scope, { anyAnswer: true }), startLoader(scope, { anyAnswer: true })]
+  const loads = { load, quietLoad }
   const rows: string[][] = []
   const overload: string[][] = []
   const measured: Record<string, unknown> = {}
@@ -52,27 +60,24 @@ export async function run(scope: Scope): Promise<void> {
     const best = steps.find(({ rate }) => rate === rates[low])
     rows.push([
       subject.name,
-      best === undefined ? `under ${rates[0]}` : count(best.rate),
+      best === undefined ? `under ${lowest}` : count(best.rate),
       ...(best === undefined ? ['', ''] : [best.accept.p99Ms, percentile(best.deliverMs, 0.99)].map(shown)),
     ])
-    const over = await offer(loads, Math.round((best?.rate ?? 1500) * beyond))
-    overload.push([
-      subject.name,
-      count(over.rate),
-      count(over.accept.perSecond),
-      shown(over.accept.p99Ms),
-      count(over.deliveredPerSecond),
-      count(over.left),
-      shown(percentile(over.quietMs, 0.99)),
-    ])
-    measured[subject.name] = { steps: steps.map(summary), over: summary(over) }
+    const beyond: Step[] = []
+    for (const multiple of multiples) {
+      const step = await offer(loads, Math.round((best?.rate ?? lowest) * multiple), clientsBeyond)
+      beyond.push(step)
+      console.log(subject.name, JSON.stringify(summary(step)))
+      overload.push([`${subject.name}, ${multiple} times`, ...describeOverload(step)])
+    }
+    measured[subject.name] = { steps: steps.map(summary), beyond: beyond.map(summary) }
     for (const end of ends.toReversed()) await end()
   }
   report(
     'capacity',
     {
       [`Accepted and delivered within ${withinMs} ms at p99`]: ladder(rows),
-      [`Offered ${beyond} times that rate`]: beyondTable(overload),
+      'Offered that rate and multiples of it': overloadTable(overload),
     },
     measured,
   )
@@ -84,18 +89,26 @@ const ladder = (rows: string[][]): Table => ({
   columns: ['service', 'emails a second', '202: p99 ms', '250: p99 ms'],
   rows,
 })
-const beyondTable = (rows: string[][]): Table => ({
+const overloadTable = (rows: string[][]): Table => ({
   columns: [
     'service',
     'offered a second',
     'accepted',
-    '202: p99 ms',
+    'refused with 503',
     'delivered',
     'left in the queue',
+    'quiet app, 202: p99 ms',
     'quiet app, 250: p99 ms',
   ],
   rows,
 })
+
+const describeOverload = (step: Step): string[] => [
+  ...[step.rate, step.acceptedPerSecond, step.accept.answers['503'] ?? 0, step.deliveredPerSecond, step.left].map(
+    count,
+  ),
+  ...[step.quiet.p99Ms, percentile(step.quietMs, 0.99)].map(shown),
+]
 
 const shares = (values: readonly number[]) =>
   Object.fromEntries([0.5, 0.9, 0.99].map((share) => [share, percentile(values, share)]))
@@ -128,21 +141,22 @@ async function startSite(scope: Scope, subject: Subject) {
     })
 
   /** Offers mail of 99 apps at `rate`, and of the quiet one. */
-  return async ({ load, quietLoad }: Loads, rate: number): Promise<Step> => {
+  return async ({ load, quietLoad }: Loads, rate: number, callers = clients): Promise<Step> => {
     taken.clear()
     serial += recipients
     const quietSerial = serial + recipients / 2
     const quietly = quietLoad({
       ports: [port],
       keys: [quietKey],
-      clients: 8,
+      clients: quietClients,
       ms,
       rate: quietRate,
       serial: quietSerial,
     })
-    const accept = await load({ ports: [port], keys, clients, ms, rate, serial })
+    const accept = await load({ ports: [port], keys, clients: callers, ms, rate, serial })
     const left = await readMetric(ops, 'postern_queue_depth')
     const tookMs = monotonicMs() - accept.begunAtMs
+    const acceptedPerSecond = ((accept.answers['202'] ?? 0) * 1000) / tookMs
     const deliveredPerSecond = ((await collect()) * 1000) / tookMs
     const quiet = await quietly
     const waitUntilMs = performance.now() + settleMs
@@ -150,6 +164,6 @@ async function startSite(scope: Scope, subject: Subject) {
       await new Promise((resolve) => setTimeout(resolve, 100))
     await collect()
     const [deliverMs, quietMs] = [delivered(accept, serial, rate), delivered(quiet, quietSerial, quietRate)]
-    return { rate, accept, deliverMs, deliveredPerSecond, left, quietMs }
+    return { rate, accept, acceptedPerSecond, deliverMs, deliveredPerSecond, left, quiet, quietMs }
   }
 }
