@@ -69,6 +69,47 @@ test('emails that ended while no request waited count for 64 requests at most', 
   await all
 })
 
+test('while a claim is made, requests wait as long as the claims before it had shown delays', () => {
+  let nowMs = 0
+  const backpressure = new Backpressure({ now: () => nowMs, utilization: () => 0 })
+  const waits = () => backpressure.waitForTurn(key) !== undefined
+  for (; nowMs <= 1000; nowMs += 100) {
+    backpressure.noteClaimBegins()
+    backpressure.noteClaim(waited, idle)
+  }
+  backpressure.noteClaimBegins()
+  nowMs += 5000
+  assert.ok(waits())
+  backpressure.noteClaim(waited, idle) // the same delay as before, not a new one
+  assert.ok(waits())
+  backpressure.noteClaimBegins()
+  backpressure.noteClaim(0, 0)
+  nowMs += 300
+  assert.ok(!waits())
+  backpressure.noteClaimBegins() // there is nothing to hold
+  nowMs += 5000
+  assert.ok(!waits())
+})
+
+test('while the worker has enough to send, requests go on waiting only if the event loop is always busy', () => {
+  let [nowMs, utilization] = [0, 0.9]
+  const backpressure = new Backpressure({ now: () => nowMs, utilization: () => utilization })
+  const waits = () => backpressure.waitForTurn(key) !== undefined
+  for (; nowMs <= 1000; nowMs += 100) backpressure.noteClaim(waited, idle)
+  backpressure.noteEnough()
+  nowMs += 5000
+  assert.ok(waits())
+  utilization = 0.5
+  backpressure.noteEnough()
+  assert.ok(waits())
+  nowMs += 300
+  assert.ok(!waits())
+  utilization = 0.9
+  nowMs += 100
+  backpressure.noteEnough() // busy, but no mail is late
+  assert.ok(!waits())
+})
+
 test('an event loop that is always busy delays mail as well', async () => {
   let nowMs = 0
   const backpressure = new Backpressure({ now: () => nowMs, utilization: () => 0.9 })

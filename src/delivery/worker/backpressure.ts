@@ -16,7 +16,7 @@ const idleMin = 0.25
 const busyMin = 0.85
 /** Event loop time is measured over at least this long. */
 const sampleMs = 50
-/** The process counts as delaying its mail for this long after each claim that shows it. */
+/** The process counts as delaying its mail for this long after each claim that shows it, and while the next is made. */
 const delayingForMs = 250
 /** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
@@ -58,17 +58,29 @@ export class Backpressure {
     this.#sampledAtMs = now()
   }
 
+  /** A claim begins: a store that is behind takes long to answer. What earlier claims have shown holds until then. */
+  noteClaimBegins(): void {
+    if (this.#isDelaying()) this.#delayingUntilMs = Number.POSITIVE_INFINITY
+  }
+
+  /** No claim is made: the worker has enough to send. If that is because it is starved, requests go on waiting. */
+  noteEnough(): void {
+    this.#sample()
+    if (this.#isBusy) this.noteClaimBegins()
+    else this.#letLapse()
+  }
+
   /**
-   * A claim has returned.
+   * The claim has returned.
    * @param waitedMs how long the oldest email of the claim that was never tried had waited in the store
    * @param idleShare the share of the connections that had nothing to send, 0 to 1
    */
   noteClaim(waitedMs: number, idleShare: number): void {
     this.#sample()
     const isDelayed = waitedMs >= delayedMs && (idleShare >= idleMin || this.#isBusy)
-    if (!isDelayed) return
-    if (!this.#isDelaying()) this.#delayingSinceMs = this.#now()
-    this.#delayingUntilMs = this.#now() + delayingForMs
+    if (isDelayed && !this.#isDelaying()) this.#delayingSinceMs = this.#now()
+    if (isDelayed) this.#delayingUntilMs = this.#now() + delayingForMs
+    else this.#letLapse()
   }
 
   /** An email has left the queue. */
@@ -97,6 +109,10 @@ export class Backpressure {
       this.#awaitEnd()
     }
     return promise
+  }
+
+  #letLapse(): void {
+    this.#delayingUntilMs = Math.min(this.#delayingUntilMs, this.#now() + delayingForMs)
   }
 
   #isDelaying = (): boolean => this.#now() < this.#delayingUntilMs

@@ -130,10 +130,14 @@ export class Worker {
   async #claim(): Promise<boolean> {
     this.#mayBeMore = true
     const { max, perApp } = this.#budget.of(this.#capacity())
-    if (max <= 0) return false
+    if (max <= 0) {
+      this.backpressure.noteEnough()
+      return false
+    }
     const leases = this.#claimed.all().map(({ claim }) => toLease(claim))
     const takeSuspect = this.#takeSuspect
     const claimedAt = momentNow()
+    this.backpressure.noteClaimBegins()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
       const { claims, apps, areLeasesValid, more, suspects } = claimed
