@@ -16,7 +16,7 @@ const clients = 128
 /** Enough that requests wait for the service, not for a connection. */
 const clientsBeyond = 3000
 const connections = 20
-/** Far less than the share of each of the other apps: an app that asks for more than its share has to wait. */
+/** Far less than the share of each other app: an app that asks for more than its share has to wait. */
 const quietRate = 4
 const quietClients = 8
 const multiples = [1, 1.5, 2, 3]
