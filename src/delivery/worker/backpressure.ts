@@ -16,7 +16,7 @@ const idleMin = 0.25
 const busyMin = 0.85
 /** Event loop time is measured over at least this long. */
 const sampleMs = 50
-/** The process counts as delaying its mail for this long after each claim that shows it, and during the next. */
+/** The process counts as delaying its mail for this long after a claim that shows it, and during the next. */
 const delayingForMs = 250
 /** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
@@ -58,7 +58,7 @@ export class Backpressure {
     this.#sampledAtMs = now()
   }
 
-  /** A claim begins; a store that is behind takes long. What earlier claims have shown holds until it returns. */
+  /** A claim begins, which may take long. The findings of earlier claims hold until it returns. */
   noteClaimBegins(): void {
     if (this.#isDelaying()) this.#delayingUntilMs = Number.POSITIVE_INFINITY
   }
