@@ -87,6 +87,8 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
   const ofApp = (text: string) => (app: string) => fill(text, { app: isolate(app) })
   const { hostedPage: page, organisationInvite: invite } = file
   const words = newWords(file, ofApp)
+  let made: ReturnType<typeof makeFormats> | undefined
+  const formats = () => (made ??= makeFormats(tag, file))
   const expires = { none: file.expires, beside: file.code.expiresWithLink, first: file.code.expires }
   return {
     direction,
@@ -122,7 +124,8 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     opens: file.opens,
     keepPrivate: file.keepPrivate,
     support: splitContact(file.support),
-    ...makeFormats(tag, file),
+    duration: (ms) => formats().duration(ms),
+    dateTime: (ms) => formats().dateTime(ms),
     hostedPage: {
       ...page,
       heading: (kind, app) => ofApp(file[letterKinds[kind].texts].heading)(app),
@@ -177,43 +180,34 @@ const splitNames = (text: string, values: Values, names: Values): Paragraph =>
       return name === undefined || !piece.startsWith('{') ? fill(piece, values) : { name }
     })
 
-/** The formatters are made with the first email of the language: they cost far more to make than to use. */
+/** Made with the first email of a language: a formatter costs far more time and memory to make than to use. */
 function makeFormats(
   tag: string,
   { expires, language: { formats = tag, hourCycle = 'h23', wording = {} }, lessThanMinute }: LanguageFile,
 ): Pick<Strings, 'duration' | 'dateTime'> {
+  const dates = new Intl.DateTimeFormat(formats, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: hourCycle === 'h12' ? 'numeric' : '2-digit',
+    minute: '2-digit',
+    hourCycle,
+    timeZone: 'UTC',
+    timeZoneName: 'short',
+  })
+  const fromNow = new Intl.RelativeTimeFormat(formats, { numeric: 'always' })
+  const newLength = (unit: Unit) => new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
+  const lengths = { minute: newLength('minute'), hour: newLength('hour'), day: newLength('day') }
   // "in 15 Minuten" is another case than "15 Minuten" in many languages, so a file says which one it wants.
   const isFromNow = expires.includes('{in}')
-  let made: ReturnType<typeof newFormatters> | undefined
-  const formatters = () => (made ??= newFormatters(formats, hourCycle))
   return {
     duration: (ms) => {
       const { unit, count } = wholeUnits(ms)
       if (count === 0) return lessThanMinute
-      const { fromNow, lengths } = formatters()
       const words = isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
       return replaceWords(words, wording)
     },
-    // zh-Hant has brackets, which look like a gap
-    dateTime: (ms) => replaceWords(formatters().dates.format(ms).replace('[UTC]', 'UTC'), wording),
-  }
-}
-
-function newFormatters(formats: string, hourCycle: 'h12' | 'h23') {
-  const newLength = (unit: Unit) => new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
-  return {
-    dates: new Intl.DateTimeFormat(formats, {
-      day: 'numeric',
-      month: 'short',
-      year: 'numeric',
-      hour: hourCycle === 'h12' ? 'numeric' : '2-digit',
-      minute: '2-digit',
-      hourCycle,
-      timeZone: 'UTC',
-      timeZoneName: 'short',
-    }),
-    fromNow: new Intl.RelativeTimeFormat(formats, { numeric: 'always' }),
-    lengths: { minute: newLength('minute'), hour: newLength('hour'), day: newLength('day') },
+    dateTime: (ms) => replaceWords(dates.format(ms).replace('[UTC]', 'UTC'), wording), // zh-Hant has brackets, which look like a gap
   }
 }
 

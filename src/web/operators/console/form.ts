@@ -16,8 +16,8 @@ type FieldParts = {
   readonly note?: Cell
   readonly attributes?: Html
   readonly disabled?: boolean
-  /** A field with choices is a menu. */
-  readonly choices?: readonly Choice[]
+  /** A field with choices is a menu; a function makes them when the form is shown. */
+  readonly choices?: readonly Choice[] | (() => readonly Choice[])
 }
 
 export type FormField = FieldParts & {
@@ -146,7 +146,7 @@ function renderField(
   const control =
     choices === undefined
       ? html`<input ${common} value="${value}" ${attributes}>`
-      : html`<select ${common}>${choices.map(
+      : html`<select ${common}>${(typeof choices === 'function' ? choices() : choices).map(
           ([choice, text]) =>
             html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,
         )}</select>`

@@ -45,19 +45,8 @@ const lookForm = newForm('look', {
     ...fields.accentColour,
     attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7" data-colour`,
   },
-  locale: {
-    ...fields.locale,
-    get choices() {
-      return languageChoices()
-    },
-  },
-  in: {
-    label: 'Preview in',
-    hint: 'Not saved.',
-    get choices() {
-      return languageOrApp()
-    },
-  },
+  locale: { ...fields.locale, choices: languageChoices },
+  in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
   code: { label: 'Preview with', choices: codeChoices, hint: 'Not saved. Invitations have no code.' },
 })
 

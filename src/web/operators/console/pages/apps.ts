@@ -93,12 +93,7 @@ const testForm = newForm('test-email', {
     hint: 'Queued like any other email from the app, but its link does not work.',
   },
   type: { label: 'Email', choices: emailTypeNames },
-  locale: {
-    label: 'Language',
-    get choices() {
-      return languageOrApp()
-    },
-  },
+  locale: { label: 'Language', choices: languageOrApp },
 })
 
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
