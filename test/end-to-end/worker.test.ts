@@ -114,6 +114,18 @@ test('requests that wait go on as emails leave the queue, and not for those that
   }
 })
 
+test('a claim that begins ends, even if it fails: no request waits for one that is over', async (t) => {
+  const { worker } = await startWorker(t, (real) => ({
+    store: { ...real, claimDue: () => Promise.reject(new StoreUnavailable('the disk is full')) },
+  }))
+  const notes: string[] = []
+  t.mock.method(worker.backpressure, 'noteClaimBegins', () => void notes.push('begins'))
+  t.mock.method(worker.backpressure, 'noteClaim', (...shown: number[]) => void notes.push(`shows ${shown}`))
+  worker.start()
+  await eventually(() => notes.length >= 2)
+  assert.deepEqual(notes.slice(0, 2), ['begins', 'shows 0,0'])
+})
+
 test('a suspect whose relay hangs does not keep a worker from other mail', async (t) => {
   const claimed: EmailId[] = []
   const { post, worker } = await startWorker(

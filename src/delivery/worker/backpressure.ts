@@ -16,7 +16,7 @@ const idleMin = 0.25
 const busyMin = 0.85
 /** Event loop time is measured over at least this long. */
 const sampleMs = 50
-/** The process counts as delaying its mail for this long after a claim that shows it, and during the next. */
+/** The process counts as delaying its mail for this long after each claim that shows it, if no other is made. */
 const delayingForMs = 250
 /** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
@@ -40,6 +40,8 @@ export class Backpressure {
   #credit = 0
   #delayingSinceMs = 0
   #delayingUntilMs = 0
+  /** A claim that began while mail was delayed has not returned. */
+  #isHeld = false
   #endCheck: NodeJS.Timeout | undefined
   #sampledAtMs: number
   #isBusy = false
@@ -58,20 +60,13 @@ export class Backpressure {
     this.#sampledAtMs = now()
   }
 
-  /** A claim begins, which may take long. The findings of earlier claims hold until it returns. */
+  /** A claim begins. A store that is behind takes long for it, and requests that wait go on waiting meanwhile. */
   noteClaimBegins(): void {
-    if (this.#isDelaying()) this.#delayingUntilMs = Number.POSITIVE_INFINITY
-  }
-
-  /** No claim is made: the worker has enough to send. If it is starved, requests go on waiting. */
-  noteEnough(): void {
-    this.#sample()
-    if (this.#isBusy) this.noteClaimBegins()
-    else this.#letLapse()
+    this.#isHeld = this.#isDelaying()
   }
 
   /**
-   * The claim has returned.
+   * The claim has returned, or has failed and shows nothing: 0, 0.
    * @param waitedMs how long the oldest email of the claim that was never tried had waited in the store
    * @param idleShare the share of the connections that had nothing to send, 0 to 1
    */
@@ -80,7 +75,7 @@ export class Backpressure {
     const isDelayed = waitedMs >= delayedMs && (idleShare >= idleMin || this.#isBusy)
     if (isDelayed && !this.#isDelaying()) this.#delayingSinceMs = this.#now()
     if (isDelayed) this.#delayingUntilMs = this.#now() + delayingForMs
-    else this.#letLapse()
+    this.#isHeld = false
   }
 
   /** An email has left the queue. */
@@ -111,11 +106,7 @@ export class Backpressure {
     return promise
   }
 
-  #letLapse(): void {
-    this.#delayingUntilMs = Math.min(this.#delayingUntilMs, this.#now() + delayingForMs)
-  }
-
-  #isDelaying = (): boolean => this.#now() < this.#delayingUntilMs
+  #isDelaying = (): boolean => this.#isHeld || this.#now() < this.#delayingUntilMs
 
   #releaseSome(): void {
     while (this.#credit >= 1 && this.#waiting.size > 0) {

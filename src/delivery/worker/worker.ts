@@ -130,10 +130,7 @@ export class Worker {
   async #claim(): Promise<boolean> {
     this.#mayBeMore = true
     const { max, perApp } = this.#budget.of(this.#capacity())
-    if (max <= 0) {
-      this.backpressure.noteEnough()
-      return false
-    }
+    if (max <= 0) return false
     const leases = this.#claimed.all().map(({ claim }) => toLease(claim))
     const takeSuspect = this.#takeSuspect
     const claimedAt = momentNow()
@@ -154,6 +151,7 @@ export class Worker {
       this.#startAttempts()
       return more
     } catch (error) {
+      this.backpressure.noteClaim(0, 0)
       this.#outcomes.noteFailure(error)
       return false
     }
