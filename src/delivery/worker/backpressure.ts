@@ -16,7 +16,7 @@ const idleMin = 0.25
 const busyMin = 0.85
 /** Event loop time is measured over at least this long. */
 const sampleMs = 50
-/** The process counts as delaying its mail for this long after each claim that shows it, if no other is made. */
+/** For this long after each claim that shows it, the process counts as delaying its mail. */
 const delayingForMs = 250
 /** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
@@ -60,7 +60,7 @@ export class Backpressure {
     this.#sampledAtMs = now()
   }
 
-  /** A claim begins. A store that is behind takes long for it, and requests that wait go on waiting meanwhile. */
+  /** A claim begins, which may take long. Requests that wait go on waiting meanwhile. */
   noteClaimBegins(): void {
     this.#isHeld = this.#isDelaying()
   }
