@@ -180,7 +180,7 @@ const splitNames = (text: string, values: Values, names: Values): Paragraph =>
       return name === undefined || !piece.startsWith('{') ? fill(piece, values) : { name }
     })
 
-/** Made with the first email of a language: a formatter costs far more time and memory to make than to use. */
+/** Made with the first email of a language: a formatter costs far more to make than to use. */
 function makeFormats(
   tag: string,
   { expires, language: { formats = tag, hourCycle = 'h23', wording = {} }, lessThanMinute }: LanguageFile,
