@@ -14,6 +14,7 @@ const focusedName = `(() => {
 })()`
 
 const tabsMax = 120
+const paintsMax = 20
 
 export const newHands = (page: Page) => {
   /** Presses Tab until a control of this name has the focus. */
@@ -47,13 +48,22 @@ export const newHands = (page: Page) => {
     await tabTo(name)
     await page.keyboard.type(option)
   }
+  /** A frame in another process gets the focus after the press has returned, and lets go of it as late. */
+  const focusAfter = async (last: string): Promise<string> => {
+    const most = (await page.locator('iframe').count()) === 0 ? 0 : paintsMax
+    for (let paints = 0; ; paints++) {
+      const id = String(await page.evaluate(focusedIndex))
+      if ((id !== '-1' && id !== last) || paints === most) return id
+      await page.evaluate('new Promise(requestAnimationFrame)')
+    }
+  }
   /** Every control that Tab reaches, in its order, until the focus comes back. */
   const tour = async (): Promise<number> => {
     const ids = new Set<string>()
     let [first, last] = ['', '']
     for (let tabs = 0; tabs < 400; tabs++) {
       await page.keyboard.press('Tab')
-      const id = String(await page.evaluate(focusedIndex))
+      const id = await focusAfter(last)
       if (id === '-1') continue // past the end, or on the way into a frame or out of it
       if (id === first && id !== last) break // others may be seen again, on the way out of a frame
       first ||= id
