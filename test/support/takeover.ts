@@ -28,10 +28,10 @@ export type KillOptions = {
 }
 
 export async function killWorkers(scope: Scope, options: KillOptions): Promise<Takeovers> {
-  const { port } = await startSlowServer(scope)
+  const relay = await startHoldingServer(scope)
   const api = await startServe(scope, {
     POSTERN_DATABASE_URL: options.databaseUrl,
-    POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}?connections=10`,
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}?connections=10`,
     POSTERN_ROLES: 'api',
   })
   const store = await openStore(parseConfig(api.env, 'command'), { onFatal: assert.fail })
@@ -42,12 +42,14 @@ export async function killWorkers(scope: Scope, options: KillOptions): Promise<T
   const waitsMs: number[] = []
   let held = 0
   while (waitsMs.length < options.kills) {
+    relay.hold()
     const posting = post(api, options.emails / options.kills)
     await eventually(async () => (await idsHeld(store)).length > 0)
     await sleep(Math.random() * 50)
     await killOne(workers.shift())
     const killedMs = Date.now()
     const ids = await idsHeld(store)
+    relay.release()
     workers.push(await start())
     const beganMs = options.workers === 1 ? Date.now() : killedMs
     const lost = (await untilDelivered(store, ids)).filter(({ trail }) => hasLost(trail, killedMs))
@@ -59,14 +61,23 @@ export async function killWorkers(scope: Scope, options: KillOptions): Promise<T
   return { waitsMs, held, store }
 }
 
-/** Takes each message after 25 ms, so that workers hold some when they are killed. */
-const startSlowServer = (scope: Scope) =>
-  startSmtpServer(scope, {
+/** Can answer no message for a while, so that workers hold some when they are killed. */
+async function startHoldingServer(scope: Scope) {
+  let released = Promise.withResolvers<void>()
+  const { port } = await startSmtpServer(scope, {
     onData(stream, _session, callback) {
       stream.resume()
-      stream.on('end', () => setTimeout(callback, 25, null, 'queued'))
+      stream.on('end', async () => {
+        await released.promise
+        callback(null, 'queued')
+      })
     },
   })
+  const hold = () => {
+    released = Promise.withResolvers<void>()
+  }
+  return { port, hold, release: () => released.resolve() }
+}
 
 /** Each to another recipient, twenty at once. */
 async function post(service: RunningPostern, emails: number): Promise<void> {
