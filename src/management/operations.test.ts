@@ -66,6 +66,7 @@ const harmless = [
     'report',
     'payload',
     'settings',
+    'suppressions',
   ],
   ...['allowCodes', 'supersede', 'hostedLinks', 'lifeSeconds', 'organisationName', 'branding', 'accentColour'],
   ...['addressLine', 'locale', 'code', 'limits', 'keyPerMinute', 'recipientPerHour', 'daily'],
@@ -75,6 +76,7 @@ const harmless = [
 const gainless: Partial<Record<OperationName, readonly string[]>> = {
   'email.find': ['to'], // whose emails are looked for
   'suppression.find': ['to'],
+  'recipient.forget': ['to'], // whose records are deleted
   'suppression.add': ['to'], // who gets no mail
   'suppression.clear': ['from', 'to'], // times
   'app.test_email': ['to'], // a sample, within the limits of the app

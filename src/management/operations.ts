@@ -9,6 +9,7 @@ import { checkAuthHook, connectAuthHook, listAuthHooks } from './auth-hooks/auth
 import { checkDomainOfApp, proveDomain } from './domains/check-domain.ts'
 import { activateKey, addKey, removeKey, showDomain } from './domains/signing-keys.ts'
 import { cancelEmail, findEmails, listEmails, retryAll, retryEmail, showEmail } from './emails/emails.ts'
+import { forgetRecipient } from './emails/forget-recipient.ts'
 import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
@@ -67,6 +68,7 @@ const operations = {
   'email.show': showEmail,
   'email.retry': retryEmail,
   'email.cancel': cancelEmail,
+  'recipient.forget': forgetRecipient,
   'report.show': showReports,
   'report.read': readReports,
   'suppression.list': listSuppressions,

@@ -234,6 +234,17 @@ export interface OperatorStore {
    */
   retryDeferred(apps: readonly AppId[] | null, after: EmailId | null, actor: Actor | null): Promise<RetryStep>
 
+  /** Deletes records of a recipient's finished emails. Returns how many: `stepMax` if there may be more. */
+  deleteRecords(recipient: string): Promise<number>
+  /**
+   * Clears the recipient of its refused requests. A step reads `stepMax` after this request; `next` is where
+   * to go on, null at the end.
+   */
+  clearRefusedRecipient(
+    recipient: string,
+    after: string | null,
+  ): Promise<{ readonly cleared: number; readonly next: string | null }>
+
   summariseQueue(): Promise<QueueSummary>
   measureQueue(): Promise<QueueMeasures>
   readUsage(app: AppId): Promise<readonly UsageDay[]>

@@ -4,6 +4,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { recipientPrefix } from '../../src/domain/operator/audit.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
 import { emptiedTables, kinds, tablesAsInBackup } from '../../src/store/sqlite/files/carried/kinds.ts'
@@ -231,6 +232,34 @@ test('a suppression that the database never had is not taken for removed, nor on
   const { carried } = await restoreJson(place, moved)
   assert.deepEqual(present(carried), {})
   assert.deepEqual(await inStore(place, listSuppressed), ['renewed', 'kept'])
+})
+
+test('an address that was forgotten since stays so: neither its records nor its queued mail come back', async (t) => {
+  const place = newPlace(t)
+  const sender = await newAcme(place)
+  const to = 'ada@example.com'
+  await inStore(place, async (store) => {
+    await deliver(store, sender, [to, 'bob@example.com'])
+    await store.enqueue(request(store, sender, { to }))
+  })
+  await backUp(place)
+  const name = await inStore(place, async (store) => {
+    const recipient = nameOf(store, to)
+    const [claimed] = await claim(store)
+    assert.ok(claimed)
+    await store.recordOutcome(claimed, delivered)
+    const target = `${recipientPrefix}${recipient}`
+    await store.recordAction({ action: 'recipient.forget', app: null, target, before: null, after: {} }, operator)
+    assert.equal(await store.deleteRecords(recipient), 2)
+    return recipient
+  })
+  const asked = await restoreJson(place)
+  assert.deepEqual(asked.carried?.['forgotten addresses'], { records: 1, queued: 1, refusals: 0 })
+  assert.equal(asked.toSend, 0)
+  await inStore(place, async (store) => {
+    const all = await store.listEmails({ limit: 10 })
+    assert.deepEqual([all.items.length, all.items.some(({ recipient }) => recipient === name)], [1, false])
+  })
 })
 
 test('an email that has ended since is not sent again, and its record and counts are carried over', async (t) => {

@@ -245,6 +245,19 @@ export const operatorCases: Cases<ScriptName> = {
   removeSuppression: {
     one: (it) => assert.ok(it.run('removeSuppression', idOf('sp', 0) as SuppressionId, actor)),
   },
+  deleteRecords: {
+    'of many emails': (it) => {
+      it.sql(`update history set recipient = '${recipient.recipient}'`)
+      assert.equal(it.run('deleteRecords', recipient.recipient), stepMax)
+    },
+  },
+  clearRefusedRecipient: {
+    'a step': (it) => it.run('clearRefusedRecipient', recipient.recipient, null),
+    'the last step': (it) => it.run('clearRefusedRecipient', recipient.recipient, idOf('req', 1)),
+  },
+  removeSuppressionsOf: {
+    'of every app': (it) => it.run('removeSuppressionsOf', recipient.recipient, actor),
+  },
   clearSuppressions: {
     'of the tenant': (it) => clearStep(it, { apps: [acme] }),
     'of the tenant, few': (it) => clearStep(it, { apps: [acme], since: nowMs }),

@@ -336,6 +336,7 @@ async function commandsFor(
     'refusal.list': ['refusal', 'list', 'acme'],
     'refusal.show': ['refusal', 'show', refused],
     'activity.show': ['activity', '--since', '2h'],
+    'recipient.forget': ['forget', `forgotten-${way}@example.com`, '--yes'],
     'report.show': ['report', 'status'],
     'report.read': ['report', 'read', '--dry-run'],
     'suppression.list': ['suppression', 'list'],

@@ -55,6 +55,7 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'refusal.list': () => ['refusal', 'list'],
   'refusal.show': ({ request }) => ['refusal', 'show', request],
   'activity.show': () => ['activity'],
+  'recipient.forget': () => ['forget', 'nobody@example.com', '--yes'],
   'report.show': () => ['report', 'status'],
   'report.read': () => ['report', 'read', '--dry-run'],
   'suppression.list': () => ['suppression', 'list'],

@@ -108,7 +108,7 @@ test('the pages and forms of the console call every operation that changes somet
   const missing = operationNames.filter((name) => findOperation(name).audited && !called.has(name))
   assert.deepEqual(missing, [
     // The command line alone; a search by address begins with `email.find`, and a key keeps its name and end.
-    ...(['key.change', 'email.find', 'report.read', 'suppression.find'] as const),
+    ...(['key.change', 'email.find', 'recipient.forget', 'report.read', 'suppression.find'] as const),
   ])
 })
 

@@ -89,6 +89,7 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'key.create': () => ({ name: `key ${serial++}` }),
   'key.find': ({ deliveryKey }) => ({ key: deliveryKey }),
   'key.change': () => ({ name: `key ${serial++}` }),
+  'recipient.forget': () => ({ to: 'nobody@example.com' }),
   'report.read': () => ({ report: 'Subject: nothing', dryRun: true }),
   'key.replace': () => ({}),
   'email.find': () => ({ to: 'ada@example.com' }),

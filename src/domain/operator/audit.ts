@@ -1,6 +1,9 @@
 /** The audit: an entry for each change by an operator. It has no secret, and no content of an email. */
 import type { AppId, AuditId, PersonId, TokenId } from '../id.ts'
 
+/** Before the name of a recipient, in entries about an address and in answers. */
+export const recipientPrefix = 'rc_'
+
 /** Names of local actors begin with `cli:`, ids of people with `pe_`: no other actor may look like one. */
 export const isReservedName = (name: string): boolean => /^(cli:|pe_)/.test(name)
 
@@ -37,6 +40,7 @@ const groupsOfActions = {
   'email.retry': 'emails',
   'email.retry_all': 'emails',
   'email.cancel': 'emails',
+  'recipient.forget': 'emails',
   'report.read': 'emails',
   'suppression.find': 'searches',
   'suppression.add': 'suppressions',

@@ -1,7 +1,9 @@
 /** Shows the requests that were refused lately. */
+
 import { Type } from 'typebox'
 import type { KeyId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
+import { recipientPrefix } from '../../domain/operator/audit.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { type RefusalCode, refusals } from '../../domain/request/rejection.ts'
 import { chooseApps } from '../operation/find-target.ts'
@@ -9,7 +11,7 @@ import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list
 import { operation } from '../operation/operation.ts'
 import { periodQuery, readPeriod } from '../operation/period.ts'
 import { done } from '../operation/result.ts'
-import { appName, closed, recipientField, recipientPrefix } from '../operation/schema.ts'
+import { appName, closed, recipientField } from '../operation/schema.ts'
 import { newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
 
 export const listRefusals = operation({

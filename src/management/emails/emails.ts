@@ -2,11 +2,13 @@
  * Emails: listed, found by an address, shown, retried and cancelled. The audit records a search by the
  * keyed hash of the address.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
 import { replySearchMax } from '../../domain/bounds.ts'
 import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import { recipientPrefix } from '../../domain/operator/audit.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { reportSources } from '../../services/services.ts'
@@ -17,7 +19,7 @@ import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../op
 import { type Context, operation } from '../operation/operation.ts'
 import { periodQuery, readPeriod } from '../operation/period.ts'
 import { done, type ErrorCode, fail, invalid, type Result } from '../operation/result.ts'
-import { appName, closed, orNull, recipientField, recipientPrefix, time } from '../operation/schema.ts'
+import { appName, closed, orNull, recipientField, time } from '../operation/schema.ts'
 import { EmailResource, emailFields, iso, newPageSchema, presentEmail } from '../resources.ts'
 import { presentSuppression, SuppressionResource } from '../suppressions/suppressions.ts'
 
@@ -189,13 +191,15 @@ export const cancelEmail = operation({
   summary: 'Cancels a queued email and deletes its content.',
   answer: EmailResource,
   errors: ['email_finished', 'email_sending'],
-  async run(context, { params }, { id, app }) {
-    const change = await context.store.cancelEmail(id, context.access.actor)
-    const end = { emailId: id, appId: app, state: 'cancelled', reason: 'by_operator' } as const
-    if (change === 'done') context.emit({ kind: 'emails_ended', ended: [end] })
-    return answer(context, params.email, change)
-  },
+  run: async (context, { params }, email) => answer(context, params.email, await cancel(context, email)),
 })
+
+export async function cancel(context: Context, { id, app }: EmailRecord): Promise<EmailChange> {
+  const change = await context.store.cancelEmail(id, context.access.actor)
+  const end = { emailId: id, appId: app, state: 'cancelled', reason: 'by_operator' } as const
+  if (change === 'done') context.emit({ kind: 'emails_ended', ended: [end] })
+  return change
+}
 
 type Refused = Exclude<EmailChange, 'done' | 'not_found'>
 

@@ -2,6 +2,7 @@
 
 import { type TNull, type TObject, type TProperties, type TSchema, type TString, type TUnion, Type } from 'typebox'
 import { appStatuses } from '../../domain/app/app.ts'
+import { recipientPrefix } from '../../domain/operator/audit.ts'
 
 /** An object that has no other fields. */
 export const closed = <Fields extends TProperties>(fields: Fields): TObject<Fields> =>
@@ -24,8 +25,6 @@ export const timestamp = (description: string) =>
 export const appStatus = () => Type.Enum([...appStatuses])
 
 export const appName = () => Type.String({ description: 'The slug or id of an app.' })
-
-export const recipientPrefix = 'rc_'
 
 /** A recipient as searches by address name it. */
 export const recipientField = () =>

@@ -2,6 +2,7 @@
  * Suppressions: listed, found by an address, added, removed, or cleared after a mistake. The audit records
  * a search by the keyed hash of the address.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
 import { suppressionsMax } from '../../domain/bounds.ts'
@@ -10,6 +11,7 @@ import { suppressionReasons } from '../../domain/delivery/states.ts'
 import { classifyDestination, destinations } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, SuppressionId } from '../../domain/id.ts'
+import { recipientPrefix } from '../../domain/operator/audit.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
@@ -18,7 +20,7 @@ import { appNotFound, chooseApps, findTarget, suppressionNotFound } from '../ope
 import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
-import { appName, closed, orNull, recipientField, recipientPrefix, time, timestamp } from '../operation/schema.ts'
+import { appName, closed, orNull, recipientField, time, timestamp } from '../operation/schema.ts'
 import { newPageSchema, present } from '../resources.ts'
 
 const reason = () => Type.Enum([...suppressionReasons])

@@ -5,6 +5,7 @@ import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
+import { forgetChanges } from './forget.ts'
 import { idReads } from './ids.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { missingKeyReads } from './missing-keys.ts'
@@ -29,6 +30,7 @@ export const changes = {
   ...nonceChanges,
   ...activityChanges,
   ...auditChanges,
+  ...forgetChanges,
   ...reportChanges,
   ...suppressionChanges,
   ...signingKeyChanges,

@@ -86,9 +86,23 @@ function* hasTooMany({ prefix }: ScriptContext, app: AppId): Script<boolean> {
 }
 
 function* removeSuppression(context: ScriptContext, id: SuppressionId, actor: Actor): Script<SuppressionRecord | null> {
-  const text = `delete from ${context.prefix}suppression where suppression_id = $1 returning *`
-  const removed = yield* readOne({ text, values: [id] }, toRecord)
-  if (removed !== null) yield* recordAction(context, suppressionAction('suppression.remove', removed), actor)
+  const [removed = null] = yield* deleteSuppressions(context, { column: 'suppression_id', value: id }, actor)
+  return removed
+}
+
+/** Deletes those of every app, also ended ones, whose bounces would count. */
+function* removeSuppressionsOf(context: ScriptContext, recipient: string, actor: Actor): Script<number> {
+  return (yield* deleteSuppressions(context, { column: 'recipient', value: recipient }, actor)).length
+}
+
+function* deleteSuppressions(
+  context: ScriptContext,
+  { column, value }: { readonly column: 'suppression_id' | 'recipient'; readonly value: string },
+  actor: Actor,
+): Script<SuppressionRecord[]> {
+  const text = `delete from ${context.prefix}suppression where ${column} = $1 returning *`
+  const removed = yield* readAll({ text, values: [value] }, toRecord)
+  for (const record of removed) yield* recordAction(context, suppressionAction('suppression.remove', record), actor)
   return removed
 }
 
@@ -204,5 +218,5 @@ const toRecord = (row: Row): SuppressionRecord => ({
   reply: row.reply as string | null,
 })
 
-export const suppressionChanges = { setSuppression, removeSuppression, clearSuppressions }
+export const suppressionChanges = { setSuppression, removeSuppression, removeSuppressionsOf, clearSuppressions }
 export const suppressionReads = { findSuppression, findSuppressions, listSuppressions }

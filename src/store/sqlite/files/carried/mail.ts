@@ -2,6 +2,7 @@
  * Suppressions, emails, webhooks, counts and the audit. These tables may be large, so SQLite carries their
  * rows over, and none passes through this process.
  */
+import { recipientPrefix } from '../../../../domain/operator/audit.ts'
 import {
   type Carried,
   change,
@@ -73,6 +74,17 @@ function carryEmails(databases: Databases): Carried {
   return { carried: { ended, attempted, reported: replaced, recorded: added - ended }, lost: { queued } }
 }
 
+const isForgotten = `'${recipientPrefix}' || recipient in
+  (select target from later_change where action = 'recipient.forget')`
+
+/** An address that was forgotten stays so. Mail to it that the backup has in its queue has ended since. */
+function carryForgotten({ database }: Databases): Carried {
+  const records = change(database, `delete from copy.history where ${isForgotten}`)
+  const queued = change(database, `delete from copy.queue where ${isForgotten}`)
+  const refusals = change(database, `update copy.refusal set recipient = null where ${isForgotten}`)
+  return { carried: { records, queued, refusals } }
+}
+
 /** A webhook that has ended since is not sent again. */
 const webhooks: Merge = {
   ...{ table: 'webhook_message', key: 'message_id, app_id', where: isOfApp('app_id') },
@@ -98,6 +110,7 @@ export const mailKinds: readonly Kind[] = [
     carry: carrySuppressions,
     listWorking: ({ database }) => ({ recipients: count(database, 'copy.suppression') }),
   },
+  { name: 'forgotten addresses', tables: ['queue', 'history', 'refusal'], carry: carryForgotten },
   { name: 'emails', tables: ['queue', 'history', 'queue_depth'], carry: carryEmails },
   { name: 'webhooks', tables: ['webhook_message'], carry: merging(webhooks, 'tried') },
   { name: 'daily counts', tables: ['usage_day'], carry: merging(dailyCounts, 'raised') },

@@ -25,6 +25,7 @@ const cases: [AuditAction, Partial<AuditResource>, string][] = [
   ['email.retry_all', {}, 'retried all deferred emails of acme'],
   ['report.read', { app: null }, 'read a report that names no email'],
   ['report.read', { target: 'em_1' }, 'read a report about an email of acme'],
+  ['list.export', { target: 'everything' }, 'exported everything'],
   ['suppression.add', { app: null }, 'suppressed a recipient for all apps'],
   ['suppression.add', {}, 'suppressed a recipient of acme'],
   ['suppression.remove', { app: null }, 'ended a suppression for all apps'],

@@ -49,6 +49,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'email.retry_all': ({ app, entry }) =>
     entry.app === null ? html`retried all deferred emails` : html`retried all deferred emails of ${app}`,
   'email.cancel': ({ app, entry }) => html`cancelled ${email(entry)} of ${app}`,
+  'recipient.forget': () => html`deleted the records of a recipient`,
   'report.read': ({ app, entry }) =>
     entry.app === null ? html`read a report that names no email` : html`read a report about ${email(entry)} of ${app}`,
   'suppression.find': () => html`searched for a suppressed address`,
@@ -67,7 +68,8 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       : html`replaced the webhook secret of ${app}`,
   'webhook.test': ({ app }) => html`sent a test webhook to ${app}`,
   'webhook.send': ({ app }) => html`sent a webhook message of ${app} at once`,
-  'list.export': ({ target }) => html`exported the list of ${target}`,
+  'list.export': ({ entry, target }) =>
+    entry.target === 'everything' ? html`exported everything` : html`exported the list of ${target}`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,
   'person.create': ({ name }) => html`invited ${name}`,

@@ -1,0 +1,45 @@
+/** `postern forget`: deletes what an address has left behind. */
+import { counted } from '../domain/counts.ts'
+import type { Answer } from '../management/operations.ts'
+import { command, option } from './command.ts'
+import { confirm, yesOption } from './options.ts'
+import { listing } from './output.ts'
+
+type Forgotten = Answer<'recipient.forget'>
+type Counts = Pick<Forgotten, 'cancelled' | 'records' | 'refusals' | 'suppressions'>
+
+export const forgetCommand = command({
+  use: 'forget <address>',
+  about: 'delete what an address has left behind in all apps; says what is kept and why',
+  options: [option('--suppressions', 'also its suppressions: mail to it is sent again'), yesOption()],
+  notes: `Queued emails to the address are cancelled, and the records of its emails are deleted. Log files, backups, the relay
+and your apps are not asked.`,
+  examples: ['postern forget ana@example.com'],
+  async run({ call, deps }, [to], { suppressions = false, yes = false }: { suppressions?: boolean; yes?: boolean }) {
+    if (!yes)
+      await confirm(deps, {
+        question: 'Its queued emails are cancelled, and its records deleted for good.\nType yes to go on: ',
+        answer: 'yes',
+        none: 'nothing was deleted',
+        without: 'add --yes to delete without confirmation',
+      })
+    const total = { cancelled: 0, records: 0, refusals: 0, suppressions: 0 }
+    for (;;) {
+      const step: Forgotten = await call('recipient.forget', { body: { to, suppressions } })
+      for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += step[name]
+      if (step.complete) return { ...step, ...total }
+    }
+  },
+  show: ({ kept, ...counts }) => `deleted: ${describe(counts)}
+Kept:
+${listing(kept, 'nothing', { what: ({ what }) => what, days: ({ days }) => String(days), why: ({ why }) => why })}`,
+  fault: ({ sending }) =>
+    sending === 0 ? null : `a worker is sending ${counted(sending, 'email')} to it: run the command again in a minute`,
+})
+
+const describe = ({ cancelled, records, refusals, suppressions }: Counts): string =>
+  [
+    `${counted(records, 'record')} (${cancelled} cancelled now)`,
+    `the recipient of ${counted(refusals, 'refused request')}`,
+    counted(suppressions, 'suppression'),
+  ].join(', ')
