@@ -8,6 +8,7 @@ import type { Answer, CallInput, OperationName, OperationRunner } from '../manag
 import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
+import type { ArchivedCounts } from '../store/shared/archive.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { CopyReport } from '../store/shared/table-copy.ts'
 import type { Finding, Store } from '../store/store.ts'
@@ -46,6 +47,8 @@ export type CliDeps = {
   readonly restore: (config: Config, file: string | null, options: { cancelQueued: boolean }) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
+  readonly exportArchive: (config: Config, file: string, secrets: boolean) => Promise<ArchivedCounts>
+  readonly importArchive: (config: Config, file: string) => Promise<ArchivedCounts>
   /** Whether a service could listen where it is configured to; `isRunning`: one does, on this machine. */
   readonly checkListeners: (config: Config, isRunning: boolean) => Promise<readonly Finding[]>
   /** Runs operations on an open store. */

@@ -15,7 +15,7 @@ import { devCommand } from './dev.ts'
 import { doctorCommand } from './doctor.ts'
 import { domainCommands } from './domain.ts'
 import { emailCommands } from './email.ts'
-import { exportCommand } from './export.ts'
+import { exportCommand, importCommand } from './export.ts'
 import { forgetCommand } from './forget.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { keyCommands } from './key.ts'
@@ -40,7 +40,7 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
   'Set up an app': [appCommands, keyCommands, domainCommands, authHookCommands, webhookCommands, applyCommand],
   'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
   'Give people access': [consoleCommands, personCommands, sessionCommands, tokenCommands, whoamiCommand],
-  'Keep the database': [aboutCommand, backupCommand, restoreCommand, copyCommand, forgetCommand],
+  'Keep the database': [aboutCommand, backupCommand, restoreCommand, copyCommand, importCommand, forgetCommand],
 }
 
 /** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`report read`). */

@@ -27,6 +27,9 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
   restore: async (config: Config, file: string | null, options: { cancelQueued: boolean }) =>
     (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config: Config, target: PostgresAddress) => (await databaseFiles()).copyDatabase(config, target),
+  exportArchive: async (config: Config, file: string, secrets: boolean) =>
+    (await databaseFiles()).exportArchive(config, file, { secrets, version }),
+  importArchive: async (config: Config, file: string) => (await databaseFiles()).importArchive(config, file),
   checkListeners: async (config: Config, isRunning: boolean) => {
     const { checkListeners } = await import('./check-listeners.ts')
     return checkListeners(config, isRunning)

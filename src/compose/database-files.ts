@@ -1,16 +1,22 @@
-/** Backup, restore and copy of the configured database. They open no store: the file is what they work on. */
+/** Backup, restore, copy, export and import of the configured database. They open no store. */
 import { randomUUID } from 'node:crypto'
 import { createReadStream, rmSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/parse-config.ts'
+import { type KeyRing, openSecrets, type StoredSecret } from '../store/crypto/key-ring.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
+import { exportRows } from '../store/postgres/schema/export.ts'
 import { importRows } from '../store/postgres/schema/import.ts'
-import type { CopyReport } from '../store/shared/table-copy.ts'
+import { newestSchema as postgresSchema } from '../store/postgres/schema/migrate.ts'
+import { type ArchivedCounts, readArchive, writeArchive } from '../store/shared/archive.ts'
+import { BackupRefused } from '../store/shared/files.ts'
+import type { CopiedRows, CopyReport } from '../store/shared/table-copy.ts'
 import { backUp } from '../store/sqlite/files/backup.ts'
-import { BackupRefused } from '../store/sqlite/files/database-file.ts'
-import { exportDatabase } from '../store/sqlite/files/export.ts'
+import { exportDatabase, readSnapshot } from '../store/sqlite/files/export.ts'
+import { importDatabase } from '../store/sqlite/files/import.ts'
+import { newestSchema as sqliteSchema } from '../store/sqlite/files/migrate.ts'
 import { restore } from '../store/sqlite/files/restore.ts'
 import { requireOwner } from './store.ts'
 
@@ -55,4 +61,34 @@ export function restoreDatabase(
 export async function copyDatabase(config: Config, target: PostgresAddress): Promise<CopyReport> {
   const path = sqlitePath(config, 'only a database on SQLite is copied. Set POSTERN_DATABASE_URL to the old one')
   return exportDatabase(path, Date.now(), (rows, onCommitted) => importRows(target, rows, onCommitted))
+}
+
+/** Writes everything but queued mail into a file, while the service runs. */
+export function exportArchive(
+  { database }: Config,
+  file: string,
+  { secrets, version }: { readonly secrets: boolean; readonly version: string },
+): Promise<ArchivedCounts> {
+  const schema = database.engine === 'sqlite' ? sqliteSchema() : postgresSchema()
+  const head = { format: 1, schema, secrets, postern: version, at: new Date().toISOString() } as const
+  return writeArchive(file, head, async (onRows) => {
+    if (database.engine === 'postgres') return exportRows(database, onRows)
+    for (const rows of readSnapshot(database.path)) await onRows(rows)
+  })
+}
+
+/** Fills a new database with an archive. It must be of this key ring. */
+export async function importArchive({ database, ring }: Config, file: string): Promise<ArchivedCounts> {
+  if (database.engine === 'postgres')
+    return (await importRows(database, requireKeys(readArchive(file, postgresSchema()), ring))).copied
+  requireOwner(database.path)
+  return importDatabase(database.path, requireKeys(readArchive(file, sqliteSchema()), ring), Date.now())
+}
+
+/** Throws `KeyMissing` or `KeyDiffers` if the ring cannot open the key by which all hashes are made. */
+function* requireKeys(steps: Iterable<CopiedRows>, ring: KeyRing): Generator<CopiedRows> {
+  for (const step of steps) {
+    if (step.table === 'secret') openSecrets(ring, step.rows as unknown as StoredSecret[])
+    yield step
+  }
 }

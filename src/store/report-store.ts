@@ -101,7 +101,7 @@ export interface ReportStore {
   ): Promise<SuppressionRecord | 'too_many' | null>
   /** Mail goes to the recipient again, and strikes are forgotten. Null if there is no such suppression. */
   removeSuppression(id: SuppressionId, actor: Actor): Promise<SuppressionRecord | null>
-  /** Removes those of a recipient, of every app, also ended ones, whose bounces would count. Returns how many. */
+  /** Removes those of a recipient in every app, also ended ones. Returns how many. */
   removeSuppressionsOf(recipient: string, actor: Actor): Promise<number>
   /**
    * Removes those that match, also ended ones, whose bounces would count. A step reads `stepMax` after this

@@ -216,14 +216,14 @@ const stuffings: readonly (readonly [table: string, row: Row, rows?: number])[] 
 ]
 
 /** Inserts all rows in one transaction, whose commit need not be durable. */
-export function stuff({ connection }: Connection): void {
+export function stuff({ connection }: Connection, rowsMax = stuffedRows): void {
   connection.exec('pragma synchronous = off; create temp table numbers (n integer primary key); begin')
   connection
     .prepare(
       `insert into numbers with recursive up(n) as (select 0 union all select n + 1 from up where n + 1 < ?)
        select n from up`,
     )
-    .run(stuffedRows)
+    .run(rowsMax)
   for (const [table, row, rows = stuffedRows] of stuffings) {
     const columns = Object.keys(row).join(', ')
     const values = Object.values(row).map((value) => value ?? 'null')

@@ -3,6 +3,7 @@ import type { PostgresAddress } from '../../database-address.ts'
 import { type CopiedCounts, type CopiedRows, type CopiedTable, copiedTables } from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from '../engine/connection.ts'
+import { isServerRefusal } from '../engine/errors.ts'
 import { makeSchema } from './migrate.ts'
 
 /** The whole copy is one transaction. */
@@ -16,7 +17,7 @@ const deadlineMs = 3_600_000
 export async function importRows(
   address: PostgresAddress,
   steps: Iterable<CopiedRows>,
-  onCommitted: () => void,
+  onCommitted: () => void = () => {},
 ): Promise<{ readonly copied: CopiedCounts }> {
   const { schema } = address
   const connection = new Connection({ address })
@@ -49,10 +50,16 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Cop
     const names = columns.map(({ name }) => name).join(', ')
     const values = columns.map(({ name, type }) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
     const parameters = columns.map(({ type }, n) => `$${n + 1}::${isJson(type) ? 'text' : type}[]`)
-    await query(
-      `insert into ${table} (${names}) select ${values} from unnest(${parameters.join(', ')}) as copied (${names})`,
-      columns.map(({ name }) => rows.map((row) => toValue(row[name]))),
-    )
+    const text = `insert into ${table} (${names}) select ${values} from unnest(${parameters.join(', ')}) as copied (${names})`
+    try {
+      await query(
+        text,
+        columns.map(({ name }) => rows.map((row) => toValue(row[name]))),
+      )
+    } catch (error) {
+      if (!isServerRefusal(error)) throw error
+      throw new StoreUnavailable(`a row of ${table} cannot be imported; nothing was kept`, { cause: error })
+    }
     counts[table] += rows.length
   }
   return counts
@@ -61,7 +68,7 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Cop
 type Column = { readonly name: string; readonly type: string }
 
 /** The columns of a table of the schema that was made just now, but for those that PostgreSQL computes. */
-const listColumns = (query: Query, table: CopiedTable): Promise<Column[]> =>
+export const listColumns = (query: Query, table: CopiedTable): Promise<Column[]> =>
   query<Column>(
     `select column_name as name, data_type as type from information_schema.columns
       where table_schema = current_schema() and table_name = $1 and is_generated = 'NEVER'
@@ -80,10 +87,10 @@ function requireColumns(
     .map(({ name }) => name)
     .toSorted()
     .join(', ')
-  if (given !== known) throw new Error(`the columns of ${table} are ${given}, and the target has ${known}`)
+  if (given !== known) throw new StoreUnavailable(`the columns of ${table} are ${given}, and the target has ${known}`)
 }
 
-const isJson = (type: string): boolean => type === 'json' || type === 'jsonb'
+export const isJson = (type: string): boolean => type === 'json' || type === 'jsonb'
 
 const toValue = (value: unknown): unknown => (value instanceof Uint8Array ? Buffer.from(value) : value)
 

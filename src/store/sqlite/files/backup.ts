@@ -3,18 +3,11 @@
  * appears under its name only when it is whole, checked and on disk.
  */
 import { randomUUID } from 'node:crypto'
-import { existsSync, linkSync, renameSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { DatabaseFacts } from '../../database-facts.ts'
-import {
-  BackupRefused,
-  companions,
-  copyInto,
-  examineFile,
-  removeDatabase,
-  syncFolder,
-  syncToDisk,
-} from './database-file.ts'
+import { BackupRefused, giveName, syncFolder, syncToDisk } from '../../shared/files.ts'
+import { companions, copyInto, examineFile, removeDatabase } from './database-file.ts'
 
 /** Throws `BackupRefused`, for example if `file` exists. */
 export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
@@ -49,15 +42,5 @@ function writeCopy(path: string, part: string, nowMs: number, give: (part: strin
     return facts
   } finally {
     removeDatabase(part)
-  }
-}
-
-/** Unlike a rename, a link never replaces a file. Some file systems have no links. */
-function giveName(part: string, file: string): void {
-  try {
-    linkSync(part, file)
-  } catch (error) {
-    if ((error as { code?: string }).code === 'EEXIST') throw new BackupRefused(`${file} exists: name another file`)
-    renameSync(part, file)
   }
 }

@@ -1,17 +1,12 @@
 /** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
-import { closeSync, existsSync, fsyncSync, lstatSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, existsSync, lstatSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../../crypto/key-ring.ts'
 import type { DatabaseFacts } from '../../database-facts.ts'
+import { BackupRefused } from '../../shared/files.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { faultKind, isBusy } from '../engine/connection.ts'
 import { WorkerLock } from '../engine/worker-lock.ts'
-
-/** A backup, restore or copy was not begun, or was taken back. The message says what to do. */
-export class BackupRefused extends Error {
-  override name = 'BackupRefused'
-}
 
 /**
  * Examines a file that no process has open. Throws `BackupRefused` if it is not a whole database of Postern,
@@ -153,15 +148,3 @@ export function findLeftover(path: string): string | null {
 export function removeDatabase(path: string): void {
   for (const suffix of ['', ...companions]) rmSync(path + suffix, { force: true })
 }
-
-/** Returns once the file, or the names in a folder, would survive a power cut. */
-export function syncToDisk(path: string): void {
-  const descriptor = openSync(path, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-export const syncFolder = (path: string): void => syncToDisk(dirname(path))

@@ -1,8 +1,10 @@
 /** Reads a whole database for a copy on PostgreSQL, with the columns that it has there. */
 import { existsSync, realpathSync, renameSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
+import { archivedTables } from '../../shared/archive.ts'
+import { BackupRefused, syncFolder } from '../../shared/files.ts'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../../shared/table-copy.ts'
-import { BackupRefused, openExclusive, syncFolder, withWorkerLock } from './database-file.ts'
+import { openExclusive, withWorkerLock } from './database-file.ts'
 import { requireCurrentSchema } from './migrate.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay
@@ -49,7 +51,7 @@ export async function exportDatabase<T>(
     const database = openExclusive(file, doing)
     try {
       requireCurrentSchema(Number(database.prepare('select max(version) as version from migration').get()?.version))
-      const result = await copy(readRows(database), () => putAside(file, previous))
+      const result = await copy(readRows(database, copiedTables), () => putAside(file, previous))
       return { ...result, previous }
     } finally {
       database.close()
@@ -71,8 +73,19 @@ function putAside(file: string, previous: string): void {
   }
 }
 
-function* readRows(database: DatabaseSync): Generator<CopiedRows> {
-  for (const table of copiedTables) {
+/** Everything that an archive holds, as it is at one moment. */
+export function* readSnapshot(path: string): Generator<CopiedRows> {
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    database.exec('begin')
+    yield* readRows(database, archivedTables)
+  } finally {
+    database.close()
+  }
+}
+
+function* readRows(database: DatabaseSync, tables: readonly CopiedTable[]): Generator<CopiedRows> {
+  for (const table of tables) {
     let rows: Record<string, unknown>[] = []
     for (const row of database.prepare(selects[table]).iterate()) {
       rows.push(row)

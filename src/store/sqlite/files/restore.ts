@@ -19,12 +19,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../../../domain/duration.ts'
 import { type KeyRing, openSecrets, type StoredSecret } from '../../crypto/key-ring.ts'
 import type { Comparison, Restored } from '../../database-facts.ts'
+import { BackupRefused, syncFolder, syncToDisk } from '../../shared/files.ts'
 import { isDamaged } from '../engine/connection.ts'
 import { count } from './carried/kind.ts'
 import { emptiedTables, tablesAsInBackup } from './carried/kinds.ts'
 import { attachCopy, carryOver, damaged, listWorking, notCompared } from './carry-over.ts'
 import {
-  BackupRefused,
   companions,
   createPrivateFile,
   examineFile,
@@ -32,8 +32,6 @@ import {
   openExclusive,
   removeDatabase,
   resolveLink,
-  syncFolder,
-  syncToDisk,
   withWorkerLock,
 } from './database-file.ts'
 import { requireKnownSchema } from './migrate.ts'
