@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './build.ts'
+import { writeSurface } from './surface.ts'
 
 /** The manifests that have the version, and the documents that name artifacts by it. */
 export const manifests = ['package.json', 'client/package.json', 'tools/node/package.json']
@@ -44,6 +45,7 @@ function release(version: string): void {
   try {
     writeHost(host)
     writeVersion(version)
+    writeSurface(version)
     change('CHANGELOG.md', (text) => text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`))
     for (const script of ['check', 'test']) execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
   } catch {
@@ -51,6 +53,7 @@ function release(version: string): void {
     throw new Refused('the checks or the tests failed; nothing was changed')
   }
   const [, entry = ''] = read('CHANGELOG.md').split(/^## /m)
+  git('add', 'releases')
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--cleanup=verbatim', '--message', `Postern ${entry.trim()}`)
   console.log(`tagged v${version}. Next: git push --follow-tags, and approve the release`)

@@ -193,17 +193,27 @@ function renderLanguages(): string {
   return renderTable(['tag', 'language', 'direction', 'read by native speakers'], rows)
 }
 
-function renderMetrics(): string {
+/** The metrics of Postern, without those of Node. */
+export function listMetrics() {
   const store = { now: () => 0, measureQueue: () => Promise.reject(new Error('not asked')) }
   const facts = { store, engine: 'sqlite', queueMax: 0, version: '', linesLost: () => 0 } as const
   const metrics = newMetrics(facts).registry.getMetricsAsArray()
-  const rows = metrics
+  return metrics
     .filter(({ name }) => name.startsWith('postern_'))
     .map((metric) => {
       // prom-client's types leave the labels out.
       const labels = 'labelNames' in metric && Array.isArray(metric.labelNames) ? metric.labelNames : []
-      return [code(metric.name), `${metric.type}`, labels.map(code).join(', '), metric.help]
+      return { name: metric.name, type: `${metric.type}`, labels: labels.map(String), help: metric.help }
     })
+}
+
+function renderMetrics(): string {
+  const rows = listMetrics().map(({ name, type, labels, help }) => [
+    code(name),
+    type,
+    labels.map(code).join(', '),
+    help,
+  ])
   return renderTable(['metric', 'type', 'labels', 'meaning'], rows)
 }
 

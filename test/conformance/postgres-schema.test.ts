@@ -1,6 +1,6 @@
 /** The PostgreSQL store alone: its schema, its TLS, its connections and the content of its tables. */
 import assert from 'node:assert/strict'
-import { chmodSync, chownSync, copyFileSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -70,6 +70,12 @@ test('both engines have the same migrations', () => {
     )
   assert.deepEqual(names('postgres'), names('sqlite'))
   assert.ok(names('sqlite').length > 0)
+})
+
+test('every step after the first gives up when it cannot lock a table within a second', () => {
+  const later = migrationSteps(new URL('../../src/store/postgres/migrations/', import.meta.url)).slice(1)
+  assert.ok(later.length > 0)
+  for (const { file } of later) assert.match(readFileSync(file, 'utf8'), /^set local lock_timeout = '1s';$/m)
 })
 
 test('several processes that start at once make one schema and one hash key', async (t) => {

@@ -1,0 +1,173 @@
+/**
+ * Lists everything that users may rely on, one thing on a line, and compares two such lists. `npm run
+ * surface` writes the list of this version to `releases/VERSION.txt`, and so does `npm run release`.
+ * docs/stability.md has the promise.
+ */
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Command } from 'commander'
+import { parse } from 'yaml'
+import { addCommand } from '../src/cli/command.ts'
+import type { CliDeps } from '../src/cli/context.ts'
+import { tasks } from '../src/cli/program.ts'
+import { settings } from '../src/config/settings.ts'
+import { refusals } from '../src/domain/request/rejection.ts'
+import { webhookEvents } from '../src/domain/webhooks/webhook.ts'
+import { errorStatus } from '../src/management/operation/result.ts'
+import { newDocument } from '../src/web/operators/api/openapi.ts'
+import { readManifest } from './build.ts'
+import { listMetrics } from './tables.ts'
+
+const root = new URL('../', import.meta.url)
+
+/**
+ * A line is something that works: `GET /v1/apps 200.items[]: App`. A line that begins with "needs"
+ * is something that a caller must give: `needs POST /v1/tokens body.name`.
+ */
+export function listSurface(): string[] {
+  const lines = [
+    ...listApi('email', parse(readFileSync(new URL('docs/openapi.yaml', root), 'utf8'))),
+    ...listApi('management', newDocument('')),
+    ...listCommands(),
+    ...Object.keys(settings).map((name) => `variable ${name}`),
+    ...listMetrics().map(({ name, type, labels }) => `metric ${name} ${type} {${labels.join(', ')}}`),
+    ...webhookEvents.map((event) => `webhook ${event}`),
+    ...Object.entries(refusals).map(([code, { status }]) => `refusal ${code} ${status}`),
+    ...Object.entries(errorStatus).map(([code, status]) => `error ${code} ${status}`),
+    ...listClient(),
+  ]
+  return [...new Set(lines)].toSorted()
+}
+
+/** The lines that a user of the old version loses, and what is needed now and was not. */
+export function findBreaks(old: readonly string[], now: readonly string[]): string[] {
+  const [before, after] = [new Set(old), new Set(now)]
+  const lost = old.filter((line) => !line.startsWith('needs ') && !after.has(line))
+  const needed = now.filter((line) => line.startsWith('needs ') && !before.has(line) && before.has(subjectOf(line)))
+  return [...lost, ...needed]
+}
+
+/** `needs POST /v1/tokens body.name` is about `POST /v1/tokens`. */
+const subjectOf = (line: string): string => line.slice('needs '.length, line.lastIndexOf(' '))
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Schemas with a name are listed once: generators make types of them, with this name. */
+function listApi(api: string, document: Json): string[] {
+  const resolve = (schema: Json): Json => {
+    const names = typeof schema.$ref === 'string' ? schema.$ref.split('/').slice(1) : []
+    return names.reduce<Json>((inner, name) => inner[name] as Json, names.length === 0 ? schema : document)
+  }
+  const { schemas } = document.components as { schemas: Record<string, Json> }
+  const operations = Object.entries(document.paths as Record<string, Record<string, Json>>).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
+  )
+  return [
+    ...Object.entries(schemas).flatMap(([name, schema]) => listFields(schema, `schema ${api}.${name}`)),
+    ...operations.flatMap(([name, { parameters = [], requestBody, responses }]) => [
+      name,
+      ...(parameters as Json[])
+        .map(resolve)
+        .flatMap(({ in: place, name: parameter, required, schema }) => [
+          ...(required === true && place !== 'path' ? [`needs ${name} ${place}.${parameter}`] : []),
+          ...listFields(schema as Json, `${name} ${place}.${parameter}`),
+        ]),
+      ...listBodies(requestBody).flatMap((schema) => [
+        ...listNeeds(schema, `needs ${name} body`, resolve),
+        ...listFields(schema, `${name} body`),
+      ]),
+      ...Object.entries((responses ?? {}) as Record<string, Json>).flatMap(([status, response]) =>
+        listBodies(resolve(response)).flatMap((schema) => listFields(schema, `${name} ${status}`)),
+      ),
+    ]),
+  ]
+}
+
+const listBodies = (body: unknown): Json[] =>
+  Object.values(((body as Json | undefined)?.content ?? {}) as Record<string, { schema: Json }>).map(
+    ({ schema }) => schema,
+  )
+
+/** Every field of a schema with its type, and each value of an enumeration. */
+function listFields(schema: Json, place: string): string[] {
+  const { $ref, anyOf, allOf, oneOf, enum: values, items, properties = {}, type } = schema
+  if (typeof $ref === 'string') return [`${place}: ${$ref.split('/').at(-1)}`]
+  const alternatives = [anyOf, allOf, oneOf].flatMap((list) => (list ?? []) as Json[])
+  return [
+    ...alternatives.flatMap((inner) => listFields(inner, place)),
+    ...[type ?? []].flat().map((name) => `${place}: ${name}`),
+    ...((values ?? []) as unknown[]).map((value) => `${place} = ${value}`),
+    ...(items === undefined ? [] : listFields(items as Json, `${place}[]`)),
+    ...Object.entries(properties as Record<string, Json>).flatMap(([name, inner]) =>
+      listFields(inner, `${place}.${name}`),
+    ),
+  ]
+}
+
+/** The fields that a request must have. */
+function listNeeds(given: Json, place: string, resolve: (schema: Json) => Json): string[] {
+  const { properties = {}, required = [] } = resolve(given)
+  return (required as string[]).flatMap((name) => {
+    const field = (properties as Record<string, Json>)[name]
+    const inner = `${place}.${name}`
+    return [inner, ...(field === undefined ? [] : listNeeds(field, inner, resolve))]
+  })
+}
+
+function listCommands(): string[] {
+  const program = new Command('postern')
+  // No command runs, so none has what it works with.
+  for (const spec of Object.values(tasks).flat()) addCommand(program, {} as CliDeps, spec)
+  return program.commands.flatMap((command) => describeCommand(command, 'postern'))
+}
+
+function describeCommand(command: Command, path: string): string[] {
+  const name = `${path} ${command.name()}`
+  const inner = command.commands.flatMap((each) => describeCommand(each, name))
+  if (inner.length > 0) return inner
+  return [
+    name,
+    ...command.registeredArguments.map((argument, n) => `${name} argument ${n + 1}: ${argument.name()}`),
+    ...command.registeredArguments.flatMap(({ required }, n) => (required ? [`needs ${name} argument-${n + 1}`] : [])),
+    ...command.options.map(({ flags }) => `${name} ${flags}`),
+    ...command.options.flatMap(({ long, mandatory }) => (mandatory ? [`needs ${name} ${long}`] : [])),
+    ...command.options.flatMap(({ argChoices = [], long }) => argChoices.map((value) => `${name} ${long} = ${value}`)),
+  ]
+}
+
+/** The names that the modules of the client export; types are checked where they are used. */
+function listClient(): string[] {
+  const { exports } = JSON.parse(readFileSync(new URL('client/package.json', root), 'utf8'))
+  return Object.keys(exports).flatMap((entry) => {
+    const file = entry === '.' ? 'postern' : entry.slice(2)
+    const source = globSync(`client/src/${file}.ts`, { cwd: fileURLToPath(root) })[0]
+    const text = source === undefined ? '' : readFileSync(new URL(source, root), 'utf8')
+    const names = [...text.matchAll(/^export (?:async )?(?:function|const|class|type|interface) (\w+)/gm)]
+    const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gms)].flatMap(([, list = '']) => list.split(','))
+    const listed = lists
+      .map((name) =>
+        name
+          .trim()
+          .replace(/^type /, '')
+          .replace(/.* as /, ''),
+      )
+      .filter(Boolean)
+    return [...names.map(([, name]) => name), ...listed].map((name) => `client ${entry} ${name}`)
+  })
+}
+
+const fileOf = (version: string): URL => new URL(`releases/${version}.txt`, root)
+
+export function writeSurface(version: string): void {
+  writeFileSync(fileOf(version), `${listSurface().join('\n')}\n`)
+}
+
+/** The lines of the newest release that has any. */
+export function readLastSurface(): { readonly version: string; readonly lines: readonly string[] } {
+  const versions = globSync('releases/*.txt', { cwd: fileURLToPath(root) }).map((file) => basename(file, '.txt'))
+  const [version = ''] = versions.toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+  return { version, lines: readFileSync(fileOf(version), 'utf8').trim().split('\n') }
+}
+
+if (import.meta.main) writeSurface(readManifest().version)

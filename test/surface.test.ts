@@ -1,0 +1,57 @@
+/** Nothing that users rely on goes away between two releases without a word in the changelog. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { findBreaks, listSurface, readLastSurface } from '../scripts/surface.ts'
+
+const now = listSurface()
+
+/** The entry of the changelog for the version that is being made. */
+const [, entry = ''] = readFileSync(new URL('../CHANGELOG.md', import.meta.url), 'utf8').split(/^## /m)
+
+test('the changelog names each line of the last release that no longer holds', () => {
+  const { version, lines } = readLastSurface()
+  const silent = findBreaks(lines, now).filter((line) => !entry.includes(`\`${line}\``))
+  assert.deepEqual(silent, [], `since ${version}; name each in the changelog, as code`)
+})
+
+const kinds: readonly (readonly [string, string])[] = [
+  ['a field of the email API', 'schema email.EmailRequest.organisationName: string'],
+  ['a value of a field', 'schema email.EmailRequest.type = password_reset'],
+  ['a status', 'POST /v1/email 429: Error'],
+  ['a field of the management API', 'schema management.App.allowedUrls: array'],
+  ['an operation', 'DELETE /v1/tokens/{token}'],
+  ['a command', 'postern key revoke'],
+  ['an option', 'postern key create --name <name>'],
+  ['a variable', 'variable POSTERN_SMTP_URL'],
+  ['a metric', 'metric postern_requests_total counter {source, status, code}'],
+  ['a webhook', 'webhook email.bounced'],
+  ['a refusal', 'refusal url_not_allowed 403'],
+  ['an export of the client', 'client ./better-auth betterAuthEmail'],
+]
+for (const [kind, line] of kinds)
+  test(`${kind} that goes is noticed: ${line}`, () => {
+    assert.ok(now.includes(line), 'it is there today')
+    assert.deepEqual(
+      findBreaks(
+        now,
+        now.filter((each) => each !== line),
+      ),
+      [line],
+    )
+  })
+
+test('what is new breaks nothing, unless a caller of the last release must give it', () => {
+  const old = ['POST /v1/x', 'POST /v1/x body.a: string', 'needs POST /v1/x body.a']
+  const more = ['POST /v1/y', 'needs POST /v1/y body.b', 'POST /v1/x body.b: string']
+  assert.deepEqual(findBreaks(old, [...old, ...more]), [])
+  assert.deepEqual(findBreaks(old, [...old, 'needs POST /v1/x body.b']), ['needs POST /v1/x body.b'])
+  assert.deepEqual(
+    findBreaks(
+      old,
+      old.filter((line) => !line.startsWith('needs ')),
+    ),
+    [],
+    'less is needed',
+  )
+})
