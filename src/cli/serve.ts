@@ -3,6 +3,7 @@ import { parseConfig } from '../config/parse-config.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { CommandSpec } from './command.ts'
 import { type CliDeps, commandConfig, type RunningService } from './context.ts'
+import { notifySystemd } from './notify-systemd.ts'
 import { print } from './output.ts'
 
 /** How long requests are still answered after `/readyz` turns 503, so that balancers notice first. */
@@ -38,7 +39,12 @@ async function serve(deps: CliDeps): Promise<void> {
     else deps.output.err(welcome(deps, service))
     const apps = await store.listApps().catch(() => null)
     if (apps?.length === 0) deps.output.err(nextSteps(urls.console !== undefined))
+    const onStop = await notifySystemd(deps.env, {
+      askStore: () => store.probeWrite(),
+      onFault: (text) => deps.output.err(`postern: ${text}`),
+    })
     await stopped
+    await onStop()
   } finally {
     await service.stop({ drainMs })
   }

@@ -101,7 +101,7 @@ const judges: Readonly<Record<string, { skip: string | false; both: readonly str
       lines(execFileSync(toolPath('python3'), ['-c', python, file, `${folder}/records`], { encoding: 'utf8' })),
   },
   'Mail::DKIM': {
-    skip: lacking('Mail::DKIM'),
+    skip: lacking('Mail::DKIM', 'perl'),
     both: ['pass', 'unsupported'],
     run: (file, folder) =>
       lines(execFileSync(toolPath('perl'), ['-e', perl, file, `${folder}/records`], { encoding: 'utf8' })),
