@@ -14,7 +14,7 @@ import { writeSurface } from './surface.ts'
 export const manifests = ['package.json', 'client/package.json', 'tools/node/package.json']
 export const naming = [
   ...['docs/install.md', 'docs/nextjs.md', 'docs/authjs.md', 'client/README.md'],
-  ...['deploy/compose.yaml', 'deploy/kubernetes.yaml', '.ci/image'],
+  ...['deploy/compose.yaml', 'deploy/kubernetes.yaml', 'deploy/kustomization.yaml', '.ci/image'],
 ]
 
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()

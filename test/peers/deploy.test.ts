@@ -50,17 +50,20 @@ test('every action is pinned to a commit, and no workflow may write by default',
 })
 
 const versionOf = {
+  Ingress: 'networking.k8s.io/v1',
   Deployment: 'apps/v1',
   PodDisruptionBudget: 'policy/v1',
   NetworkPolicy: 'networking.k8s.io/v1',
   Service: 'v1',
 }
 
-test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field', {
+test('the files for Kubernetes have its types, with no unknown field', {
   skip: lacking('kubernetes-models'),
 }, (t) => {
   const folder = temporaryFolder(t)
-  const documents = parseAllDocuments(read('deploy/kubernetes.yaml')).map((document) => document.toJS())
+  const documents = ['kubernetes', 'ingress'].flatMap((file) =>
+    parseAllDocuments(read(`deploy/${file}.yaml`)).map((document) => document.toJS()),
+  )
   assert.deepEqual(documents.map(({ kind }) => kind).sort(), Object.keys(versionOf).sort())
   const check = (): string => {
     const lines = documents.map((document, n) => {
@@ -82,6 +85,41 @@ test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field'
   const deployment = documents.find(({ kind }) => kind === 'Deployment')
   deployment.spec.template.spec.automountToken = true
   assert.match(check(), /automountToken/)
+})
+
+type Manifest = {
+  kind: string
+  metadata: { name: string }
+  spec: {
+    ports: { name: string; targetPort: string }[]
+    rules: { http: { paths: { backend: { service: { port: { name: string } } } }[] } }[]
+    template: { spec: { containers: { image: string; ports: { name: string }[]; envFrom: object[] }[] } }
+  }
+}
+
+test('kustomize sets the image and the secret, and every port that is named is there', {
+  skip: lacking('kubectl'),
+}, (t) => {
+  const folder = temporaryFolder(t)
+  for (const file of ['kubernetes.yaml', 'ingress.yaml']) writeFileSync(join(folder, file), read(`deploy/${file}`))
+  writeFileSync(join(folder, 'postern.env'), 'POSTERN_SMTP_URL=smtp://127.0.0.1\n')
+  const kustomization = read('deploy/kustomization.yaml').replace('# - ingress.yaml', '- ingress.yaml')
+  writeFileSync(join(folder, 'kustomization.yaml'), kustomization)
+  const text = execFileSync(toolPath('kubectl'), ['kustomize', folder], { encoding: 'utf8' })
+  const documents = parseAllDocuments(text).map((document) => document.toJS() as Manifest)
+  const find = (kind: string): Manifest => {
+    const found = documents.find((document) => document.kind === kind)
+    assert.ok(found, kind)
+    return found
+  }
+  const [container] = find('Deployment').spec.template.spec.containers
+  assert.ok(container)
+  assert.equal(container.image, 'registry.example.com/postern:0.1')
+  assert.deepEqual(container.envFrom, [{ secretRef: { name: find('Secret').metadata.name } }])
+  const service = find('Service').spec.ports
+  const paths = find('Ingress').spec.rules.flatMap(({ http }) => http.paths)
+  for (const { backend } of paths) assert.ok(service.some(({ name }) => name === backend.service.port.name))
+  for (const { targetPort } of service) assert.ok(container.ports.some(({ name }) => name === targetPort))
 })
 
 test('docker-compose reads deploy/compose.yaml', { skip: lacking('docker-compose') }, (t) => {

@@ -25,9 +25,9 @@ export function toolPath(tool: Tool): string {
 
 /** A skip reason, or false if every tool is there, and the user is root where one needs it. */
 export function lacking(...tools: Tool[]): string | false {
-  const absent = tools.filter((tool) => !existsSync(toolPath(tool))).map((tool) => needs[tool])
-  if (absent.length > 0)
-    return `skipped: install ${absent.map(({ debian, npm }) => debian ?? npm).join(', ')} (see CONTRIBUTING.md)`
+  const absent = tools.filter((tool) => !existsSync(toolPath(tool)))
+  const packages = absent.map((tool) => needs[tool].debian ?? needs[tool].npm ?? tool)
+  if (absent.length > 0) return `skipped: install ${packages.join(', ')} (see CONTRIBUTING.md)`
   if (tools.some((tool) => needs[tool].root) && process.getuid?.() !== 0) return 'skipped: needs root'
   return false
 }
