@@ -348,6 +348,15 @@ test('no barrel files, no drawers for everything', () => {
   }
 })
 
+test('every dependency that is shipped has its reason, its newest release and a replacement in ADR 2', () => {
+  const rows = readFileSync(join(root, 'docs/adr/0002-dependencies.md'), 'utf8').split('\n')
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const name of Object.keys(dependencies)) {
+    const row = rows.find((line) => line.startsWith(`| ${name} `))
+    assert.match(row ?? '', / \| 20\d\d-\d\d \| \S.* \|$/, name)
+  }
+})
+
 test('dependencies are pinned exactly', () => {
   for (const file of tracked.filter((name) => /(^|\/)package\.json$/.test(name))) {
     const manifest = JSON.parse(read(file)) as Record<string, Record<string, string>>
