@@ -10,27 +10,30 @@ type Counts = Pick<Forgotten, 'cancelled' | 'records' | 'refusals' | 'suppressio
 
 export const forgetCommand = command({
   use: 'forget <address>',
-  about: 'delete what an address has left behind in all apps; says what is kept and why',
-  options: [option('--suppressions', 'also its suppressions: mail to it is sent again'), yesOption()],
+  about: 'delete the data about an address in all apps, and list what is kept and why',
+  options: [option('--suppressions', 'also remove its suppressions, so that mail to it is sent again'), yesOption()],
   notes: `Queued emails to the address are cancelled, and the records of its emails are deleted. Log files, backups, the relay
-and your apps are not asked.`,
+and your apps are not changed.`,
   examples: ['postern forget ana@example.com'],
   async run({ call, deps }, [to], { suppressions = false, yes = false }: { suppressions?: boolean; yes?: boolean }) {
     if (!yes)
       await confirm(deps, {
-        question: 'Its queued emails are cancelled, and its records deleted for good.\nType yes to go on: ',
+        question: `This cancels the queued emails to ${to} and deletes its records for good.\nType yes to continue: `,
         answer: 'yes',
         none: 'nothing was deleted',
         without: 'add --yes to delete without confirmation',
       })
     const total = { cancelled: 0, records: 0, refusals: 0, suppressions: 0 }
+    let after = {}
     for (;;) {
-      const step: Forgotten = await call('recipient.forget', { body: { to, suppressions } })
+      const step: Forgotten = await call('recipient.forget', { body: { to, suppressions, ...after } })
       for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += step[name]
-      if (step.complete) return { ...step, ...total }
+      const { next, ...answer } = step
+      if (next === null) return { ...answer, ...total }
+      after = { after: next }
     }
   },
-  show: ({ kept, ...counts }) => `deleted: ${describe(counts)}
+  show: ({ kept, ...counts }) => `${describe(counts)}
 Kept:
 ${listing(kept, 'nothing', { what: ({ what }) => what, days: ({ days }) => String(days), why: ({ why }) => why })}`,
   fault: ({ sending }) =>
@@ -38,8 +41,4 @@ ${listing(kept, 'nothing', { what: ({ what }) => what, days: ({ days }) => Strin
 })
 
 const describe = ({ cancelled, records, refusals, suppressions }: Counts): string =>
-  [
-    `${counted(records, 'record')} (${cancelled} cancelled now)`,
-    `the recipient of ${counted(refusals, 'refused request')}`,
-    counted(suppressions, 'suppression'),
-  ].join(', ')
+  `deleted ${counted(records, 'record')} (${cancelled} cancelled now) and ${counted(suppressions, 'suppression')}; cleared the recipient of ${counted(refusals, 'refused request')}`

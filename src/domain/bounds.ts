@@ -14,6 +14,8 @@ export const keyInUseMs = hourMs
 export const latelyMinutes = 10
 /** Minutes without its events after which a condition of an app is over. */
 export const overMinutes = 3
+/** Days for which a suppression may last, and for which its bounces count after it. */
+export const [suppressionDaysMax, suppressionMemoryDays] = [400, 90]
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */

@@ -3,6 +3,7 @@
  * because it complained, or because an operator said so. They begin short, grow with each strike, and end by
  * themselves.
  */
+import { suppressionMemoryDays } from '../bounds.ts'
 import { dayMs, hourMs } from '../duration.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
 import { causeOf } from './failure-cause.ts'
@@ -24,7 +25,7 @@ export type SuppressionTerms = {
 const ladderMs = [hourMs, dayMs, 7 * dayMs, 30 * dayMs] as const
 const complaintStrikes = 2
 const complaintInvitationsMs = 365 * dayMs
-const forgetMs = 90 * dayMs
+const forgetMs = suppressionMemoryDays * dayMs
 
 /** Whether a bounce proves that the recipient's mailbox does not exist: a field says so, and no prose. */
 const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>

@@ -6,12 +6,20 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
-import { auditDays, stepMax, webhookDays } from '../../domain/bounds.ts'
+import {
+  auditDays,
+  idempotencyHours,
+  stepMax,
+  suppressionDaysMax,
+  suppressionMemoryDays,
+  webhookDays,
+} from '../../domain/bounds.ts'
+import type { EmailId } from '../../domain/id.ts'
 import { recipientPrefix } from '../../domain/operator/audit.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type Context, forAdmins, operation } from '../operation/operation.ts'
-import { done, invalid } from '../operation/result.ts'
-import { closed } from '../operation/schema.ts'
+import { done, fail, invalid } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
 import { cancel } from './emails.ts'
 
 const Kept = closed({
@@ -26,7 +34,9 @@ const Forgotten = closed({
   records: Type.Integer({ description: 'Records of finished emails, including those cancelled now.' }),
   refusals: Type.Integer({ description: 'Refused requests whose recipient was cleared.' }),
   suppressions: Type.Integer({ description: 'Suppressions that were removed, including ended ones.' }),
-  complete: Type.Boolean({ description: 'False if there was too much for one request: repeat it.' }),
+  next: orNull(
+    Type.String({ description: 'Where to go on, if there was too much for one request: pass it as `after`.' }),
+  ),
   kept: Type.Array(Kept, { description: 'The database still holds this about the address.' }),
 })
 
@@ -41,85 +51,93 @@ export const forgetRecipient = operation({
     suppressions: Type.Optional(
       Type.Boolean({ description: 'Also its suppressions: mail to it is sent again (default: false).' }),
     ),
+    after: Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the request before.' })),
   }),
   answer: Forgotten,
-  async run(context, { body: { to, suppressions = false } }) {
-    const { store, access } = context
+  errors: ['cursor_mismatch'],
+  async run(context, { body: { to, suppressions = false, after } }) {
+    const { access, cursors, store } = context
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     const recipient = store.nameRecipient(address.value)
-    const target = `${recipientPrefix}${recipient}`
-    const action = { action: 'recipient.forget', app: null, target, before: null, after: { suppressions } } as const
-    await store.recordAction(action, access.actor)
-    const endMs = performance.now() + forgetMs
-    const queued = await cancelQueued(context, recipient, endMs)
-    const records = await deleteRecords(context, recipient, endMs)
-    const refused = await clearRefusals(context, recipient, endMs)
-    const removed = suppressions ? await store.removeSuppressionsOf(recipient, access.actor) : 0
+    const place = after === undefined ? [] : (cursors.open(cursorName, after)?.split(' ') ?? null)
+    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of such a request.')
+    let removed = 0
+    if (after === undefined) {
+      const target = `${recipientPrefix}${recipient}`
+      const action = { action: 'recipient.forget', app: null, target, before: null, after: { suppressions } } as const
+      await store.recordAction(action, access.actor)
+      if (suppressions) removed = await store.removeSuppressionsOf(recipient, access.actor)
+    }
+    const { counts, next } = await runSteps(context, recipient, place)
+    const sending = await store.listEmails({ recipient, state: 'sending', limit: pageMax })
     return done({
-      cancelled: queued.count,
-      sending: (await store.listEmails({ recipient, state: 'sending', limit: pageMax })).items.length,
-      records: records.count,
-      refusals: refused.count,
+      cancelled: counts.queued + counts.deferred,
+      sending: sending.items.length,
+      records: counts.records,
+      refusals: counts.refusals,
       suppressions: removed,
-      complete: queued.complete && records.complete && refused.complete,
+      next: next && cursors.seal(cursorName, next),
       kept: listKept(suppressions),
     })
   },
 })
 
-/** How long one request deletes. Repeated, it begins anew, and finds what it left. */
+const cursorName = 'recipient.forget'
+/** One request deletes for so long, so that its answer comes in time for every client. */
 const forgetMs = 10_000
-/** Between two steps others write. */
+/** Lets others write between two steps. */
 const pauseMs = 20
 const pageMax = 200
 
-type Step = { readonly count: number; readonly more: boolean }
+/** Changes some of what is there. `next`: where the next step begins; null at the end. */
+type Step = (
+  context: Context,
+  recipient: string,
+  place: string | null,
+) => Promise<{ readonly count: number; readonly next: string | null }>
 
-/** Makes steps until there are no more, or the time has passed. */
-async function repeat(endMs: number, step: () => Promise<Step>): Promise<{ count: number; complete: boolean }> {
-  let count = 0
-  while (performance.now() < endMs) {
-    const made = await step()
-    count += made.count
-    if (!made.more) return { count, complete: true }
-    await sleep(pauseMs)
+const cancelStep =
+  (state: 'queued' | 'deferred'): Step =>
+  async (context, recipient, place) => {
+    const before = place === null ? {} : { before: place as EmailId }
+    const page = await context.store.listEmails({ recipient, state, limit: pageMax, ...before })
+    let count = 0
+    for (const email of page.items) if ((await cancel(context, email)) === 'done') count += 1
+    return { count, next: page.next }
   }
-  return { count, complete: false }
-}
 
-/** An email whose state changes meanwhile is found when the request is repeated. */
-async function cancelQueued(context: Context, recipient: string, endMs: number) {
-  let count = 0
-  let complete = true
-  for (const state of ['queued', 'deferred'] as const) {
-    let before = {}
-    const found = await repeat(endMs, async () => {
-      const page = await context.store.listEmails({ recipient, state, limit: pageMax, ...before })
-      const changes = []
-      for (const email of page.items) changes.push(await cancel(context, email))
-      if (page.next !== null) before = { before: page.next }
-      return { count: changes.filter((change) => change === 'done').length, more: page.next !== null }
-    })
-    count += found.count
-    complete &&= found.complete
-  }
-  return { count, complete }
-}
-
-const deleteRecords = ({ store }: Context, recipient: string, endMs: number) =>
-  repeat(endMs, async () => {
+/** In this order: an email that is cancelled leaves a record. */
+const steps = {
+  queued: cancelStep('queued'),
+  deferred: cancelStep('deferred'),
+  records: async ({ store }, recipient) => {
     const count = await store.deleteRecords(recipient)
-    return { count, more: count === stepMax }
-  })
+    return { count, next: count === stepMax ? '' : null }
+  },
+  refusals: async ({ store }, recipient, place) => {
+    const { cleared, next } = await store.clearRefusedRecipient(recipient, place)
+    return { count: cleared, next }
+  },
+} satisfies Record<string, Step>
 
-function clearRefusals({ store }: Context, recipient: string, endMs: number) {
-  let after: string | null = null
-  return repeat(endMs, async () => {
-    const { cleared, next } = await store.clearRefusedRecipient(recipient, after)
-    after = next
-    return { count: cleared, more: next !== null }
-  })
+/** @param place the name of a step, and where it goes on; empty at the beginning */
+async function runSteps(context: Context, recipient: string, [atName, atPlace]: readonly string[]) {
+  const endMs = performance.now() + forgetMs
+  const counts = { queued: 0, deferred: 0, records: 0, refusals: 0 }
+  const names = Object.keys(steps) as (keyof typeof steps)[]
+  const first = names.find((name) => name === atName) ?? 'queued'
+  for (const name of names.slice(names.indexOf(first))) {
+    let place: string | null = (name === atName && atPlace) || null
+    do {
+      if (performance.now() >= endMs) return { counts, next: `${name} ${place ?? ''}` }
+      const { count, next } = await steps[name](context, recipient, place)
+      counts[name] += count
+      place = next
+      if (place !== null) await sleep(pauseMs)
+    } while (place !== null)
+  }
+  return { counts, next: null }
 }
 
 const listKept = (withoutSuppressions: boolean): Static<typeof Kept>[] => [
@@ -134,12 +152,15 @@ const listKept = (withoutSuppressions: boolean): Static<typeof Kept>[] => [
     days: webhookDays,
     why: 'the app must know that its email failed',
   },
-  { what: 'limits and idempotency keys, as keyed hashes', days: 1, why: 'they stop floods and second copies' },
+  {
+    what: 'limits and idempotency keys, as keyed hashes',
+    days: idempotencyHours / 24,
+    why: 'they stop floods and second copies',
+  },
 ]
 
-/** A suppression lasts 400 days at most, and its bounces count for 90 days more. */
 const suppressionsKept = {
   what: 'suppressions, with a keyed hash of the address',
-  days: 490,
+  days: suppressionDaysMax + suppressionMemoryDays,
   why: 'without them the address would be sent mail again',
 }

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
-import { suppressionsMax } from '../../domain/bounds.ts'
+import { suppressionDaysMax, suppressionsMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
 import { suppressionReasons } from '../../domain/delivery/states.ts'
 import { classifyDestination, destinations } from '../../domain/delivery/suppression.ts'
@@ -113,7 +113,6 @@ export const findSuppressions = operation({
 })
 
 const usualDays = 30
-const daysMax = 400
 
 /** Suppressions for all apps belong to an admin of the whole service. */
 const refuseAllApps = ({ access }: Context) =>
@@ -132,7 +131,7 @@ export const addSuppression = operation({
       Type.String({ description: 'The slug or id of an app (default: all apps, which needs an admin).' }),
     ),
     days: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: daysMax, description: `For how long (default: ${usualDays}).` }),
+      Type.Integer({ minimum: 1, maximum: suppressionDaysMax, description: `For how long (default: ${usualDays}).` }),
     ),
   }),
   answer: SuppressionResource,

@@ -90,7 +90,7 @@ function* removeSuppression(context: ScriptContext, id: SuppressionId, actor: Ac
   return removed
 }
 
-/** Deletes those of every app, also ended ones, whose bounces would count. */
+/** Deletes those of every app, one at most each, also ended ones, whose bounces would count. */
 function* removeSuppressionsOf(context: ScriptContext, recipient: string, actor: Actor): Script<number> {
   return (yield* deleteSuppressions(context, { column: 'recipient', value: recipient }, actor)).length
 }
