@@ -45,7 +45,6 @@ function release(version: string): void {
   try {
     writeHost(host)
     writeVersion(version)
-    writeSurface(version)
     change('CHANGELOG.md', (text) => text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`))
     for (const script of ['check', 'test']) execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
   } catch {
@@ -53,6 +52,7 @@ function release(version: string): void {
     throw new Refused('the checks or the tests failed; nothing was changed')
   }
   const [, entry = ''] = read('CHANGELOG.md').split(/^## /m)
+  writeSurface(version) // now: the tests compare with the release before
   git('add', 'releases')
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--cleanup=verbatim', '--message', `Postern ${entry.trim()}`)

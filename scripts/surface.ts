@@ -1,11 +1,9 @@
 /**
  * Lists everything that users may rely on, one thing on a line, and compares two such lists. `npm run
- * surface` writes the list of this version to `releases/VERSION.txt`, and so does `npm run release`.
- * docs/stability.md has the promise.
+ * surface` prints the list; a release keeps it as `releases/VERSION.txt`. docs/stability.md has the promise.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { basename, join } from 'node:path'
 import { Command } from 'commander'
 import { parse } from 'yaml'
 import { addCommand } from '../src/cli/command.ts'
@@ -16,10 +14,8 @@ import { refusals } from '../src/domain/request/rejection.ts'
 import { webhookEvents } from '../src/domain/webhooks/webhook.ts'
 import { errorStatus } from '../src/management/operation/result.ts'
 import { newDocument } from '../src/web/operators/api/openapi.ts'
-import { readManifest } from './build.ts'
+import { root } from './build.ts'
 import { listMetrics } from './tables.ts'
-
-const root = new URL('../', import.meta.url)
 
 /**
  * A line is something that works: `GET /v1/apps 200.items[]: App`. A line that begins with "needs"
@@ -27,7 +23,7 @@ const root = new URL('../', import.meta.url)
  */
 export function listSurface(): string[] {
   const lines = [
-    ...listApi('email', parse(readFileSync(new URL('docs/openapi.yaml', root), 'utf8'))),
+    ...listApi('email', parse(readFileSync(join(root, 'docs/openapi.yaml'), 'utf8'))),
     ...listApi('management', newDocument('')),
     ...listCommands(),
     ...Object.keys(settings).map((name) => `variable ${name}`),
@@ -138,11 +134,11 @@ function describeCommand(command: Command, path: string): string[] {
 
 /** The names that the modules of the client export; types are checked where they are used. */
 function listClient(): string[] {
-  const { exports } = JSON.parse(readFileSync(new URL('client/package.json', root), 'utf8'))
-  return Object.keys(exports).flatMap((entry) => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'client/package.json'), 'utf8'))
+  const modules = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
+  return modules.flatMap((entry) => {
     const file = entry === '.' ? 'postern' : entry.slice(2)
-    const source = globSync(`client/src/${file}.ts`, { cwd: fileURLToPath(root) })[0]
-    const text = source === undefined ? '' : readFileSync(new URL(source, root), 'utf8')
+    const text = readFileSync(join(root, `client/src/${file}.ts`), 'utf8')
     const names = [...text.matchAll(/^export (?:async )?(?:function|const|class|type|interface) (\w+)/gm)]
     const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gms)].flatMap(([, list = '']) => list.split(','))
     const listed = lists
@@ -157,7 +153,7 @@ function listClient(): string[] {
   })
 }
 
-const fileOf = (version: string): URL => new URL(`releases/${version}.txt`, root)
+const fileOf = (version: string): string => join(root, `releases/${version}.txt`)
 
 export function writeSurface(version: string): void {
   writeFileSync(fileOf(version), `${listSurface().join('\n')}\n`)
@@ -165,9 +161,9 @@ export function writeSurface(version: string): void {
 
 /** The lines of the newest release that has any. */
 export function readLastSurface(): { readonly version: string; readonly lines: readonly string[] } {
-  const versions = globSync('releases/*.txt', { cwd: fileURLToPath(root) }).map((file) => basename(file, '.txt'))
+  const versions = globSync('releases/*.txt', { cwd: root }).map((file) => basename(file, '.txt'))
   const [version = ''] = versions.toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }))
   return { version, lines: readFileSync(fileOf(version), 'utf8').trim().split('\n') }
 }
 
-if (import.meta.main) writeSurface(readManifest().version)
+if (import.meta.main) console.log(listSurface().join('\n'))
