@@ -64,8 +64,8 @@ async function exportAll(
       `${to}: ${describe(rows)}`,
       depth === 0 ? '' : `Not in it: ${counted(depth, 'queued email')}. Let the service send them first if you move.`,
       secrets
-        ? 'It gives access: keep it as you keep the key ring, and apart from it.'
-        : 'It has no secrets, so it cannot be imported: add --secrets for that.',
+        ? 'It contains credentials: protect it like the key ring, and store it separately.'
+        : 'It has no secrets: add --secrets to make an archive that can be imported.',
     ]
       .filter((line) => line !== '')
       .join('\n'),

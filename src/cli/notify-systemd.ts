@@ -14,7 +14,8 @@ type Watched = {
   readonly onFault: (text: string) => void
 }
 
-const notifyMs = 10_000
+/** A stop waits for it. */
+const notifyMs = 2000
 
 /**
  * Returns the function to call when the service begins to stop. Without `NOTIFY_SOCKET` nothing is sent.
@@ -39,7 +40,7 @@ export async function notifySystemd(env: Environment, { askStore, onFault }: Wat
     if (!isStopping) await notify('WATCHDOG=1')
   }
   await notify('READY=1')
-  // Twice in its time, which is in microseconds.
+  // In microseconds; at half of it, as sd_watchdog_enabled(3) recommends.
   const timer = WATCHDOG_USEC === undefined ? undefined : setInterval(notifyWatchdog, Number(WATCHDOG_USEC) / 2000)
   return async () => {
     isStopping = true

@@ -63,7 +63,7 @@ export async function copyDatabase(config: Config, target: PostgresAddress): Pro
   return exportDatabase(path, Date.now(), (rows, onCommitted) => importRows(target, rows, onCommitted))
 }
 
-/** Writes everything but queued mail into a file, while the service runs. */
+/** Writes everything but queued mail into a file, while the service runs. The schema must be current. */
 export function exportArchive(
   { database }: Config,
   file: string,

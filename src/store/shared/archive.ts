@@ -51,6 +51,11 @@ const secretColumns: Partial<Record<CopiedTable, readonly string[] | null>> = {
   secret: null,
 }
 
+export const otherColumns = (table: string): string =>
+  `the columns of ${table} do not match this version; nothing was imported`
+
+export const badRow = (table: string): string => `a row of ${table} cannot be imported; nothing was imported`
+
 type Row = CopiedRows['rows'][number]
 
 function withoutSecrets({ table, rows }: CopiedRows): CopiedRows {
@@ -76,13 +81,13 @@ export async function writeArchive(
   const counts: Record<string, number> = {}
   const output = await open(part, 'wx', 0o600)
   try {
-    await output.write(`${JSON.stringify(head)}\n`)
+    await output.appendFile(`${JSON.stringify(head)}\n`)
     await produce(async (read) => {
       const { table, rows } = head.secrets ? read : withoutSecrets(read)
       counts[table] = (counts[table] ?? 0) + rows.length
-      await output.write(rows.map((row) => `${JSON.stringify({ table, row: row }, replaceBytes)}\n`).join(''))
+      await output.appendFile(rows.map((row) => `${JSON.stringify({ table, row: row }, replaceBytes)}\n`).join(''))
     })
-    await output.write(`${JSON.stringify({ rows: counts })}\n`)
+    await output.appendFile(`${JSON.stringify({ rows: counts })}\n`)
     await output.sync()
     giveName(part, file)
     syncFolder(file)
@@ -111,12 +116,12 @@ export function* readArchive(file: string, schema: number): Generator<CopiedRows
     if (rows !== undefined) {
       if (step !== null) yield step
       if (JSON.stringify(sorted(rows)) !== JSON.stringify(sorted(counts)) || lines.next().done !== true)
-        throw new BackupRefused(`the archive has other rows than its last line says: it was changed`)
+        throw new BackupRefused('the numbers of rows do not match the last line: the archive was changed')
       return
     }
     const known = archivedTables.find((name) => name === table)
     if (known === undefined || !isRow(row))
-      throw new BackupRefused(`line ${number} of the archive is no row of a table`)
+      throw new BackupRefused(`line ${number} of the archive is not a row of a known table`)
     if (step !== null && (step.table !== known || step.rows.length === copyStepMax)) {
       yield step
       step = null
@@ -135,7 +140,7 @@ function parseLine(line: string, number: number): Line {
     const value = JSON.parse(line)
     if (isRow(value)) return value
   } catch {
-    // said below
+    // reported below
   }
   throw new BackupRefused(`line ${number} of the archive is not a JSON object`)
 }
@@ -143,7 +148,7 @@ function parseLine(line: string, number: number): Line {
 const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function requireImportable({ format, schema, secrets, postern }: Line, known: number): void {
-  if (format !== 1) throw new BackupRefused('this is no archive of Postern, or one of a newer version')
+  if (format !== 1) throw new BackupRefused('this is not an archive of Postern, or it was written by a newer version')
   if (schema !== known)
     throw new BackupRefused(
       `the archive has schema ${schema}, and this Postern makes schema ${known}: import it with version ${postern}, and then upgrade`,

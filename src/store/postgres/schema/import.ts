@@ -1,5 +1,7 @@
 /** Fills an empty database with what another one held, in one transaction. */
 import type { PostgresAddress } from '../../database-address.ts'
+import { badRow, otherColumns } from '../../shared/archive.ts'
+import { BackupRefused } from '../../shared/files.ts'
 import { type CopiedCounts, type CopiedRows, type CopiedTable, copiedTables } from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from '../engine/connection.ts'
@@ -58,7 +60,7 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Cop
       )
     } catch (error) {
       if (!isServerRefusal(error)) throw error
-      throw new StoreUnavailable(`a row of ${table} cannot be imported; nothing was kept`, { cause: error })
+      throw new BackupRefused(badRow(table), { cause: error })
     }
     counts[table] += rows.length
   }
@@ -87,7 +89,7 @@ function requireColumns(
     .map(({ name }) => name)
     .toSorted()
     .join(', ')
-  if (given !== known) throw new StoreUnavailable(`the columns of ${table} are ${given}, and the target has ${known}`)
+  if (given !== known) throw new BackupRefused(otherColumns(table))
 }
 
 export const isJson = (type: string): boolean => type === 'json' || type === 'jsonb'

@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { SQLInputValue } from 'node:sqlite'
+import { type ArchivedCounts, badRow, otherColumns } from '../../shared/archive.ts'
 import { BackupRefused, giveName, syncFolder, syncToDisk } from '../../shared/files.ts'
-import type { CopiedCounts, CopiedRows } from '../../shared/table-copy.ts'
+import type { CopiedRows } from '../../shared/table-copy.ts'
 import { Connection } from '../engine/connection.ts'
 import { createPrivateFile, findLeftover, removeDatabase, resolveLink } from './database-file.ts'
 import { migrate } from './migrate.ts'
@@ -12,10 +13,10 @@ import { migrate } from './migrate.ts'
 const absent: Readonly<Record<string, readonly string[]>> = { usage_day: ['slot'] }
 
 /** @returns the rows of each table. Throws `BackupRefused` if there is a database. */
-export function importDatabase(given: string, steps: Iterable<CopiedRows>, nowMs: number): Partial<CopiedCounts> {
+export function importDatabase(given: string, steps: Iterable<CopiedRows>, nowMs: number): ArchivedCounts {
   const path = resolveLink(given)
   const there = existsSync(path) ? path : findLeftover(path)
-  if (there !== null) throw new BackupRefused(`${there} is there already: an archive fills a new database`)
+  if (there !== null) throw new BackupRefused(`${there} already exists: an import needs a new database`)
   const part = `${path}.part-${randomUUID()}`
   createPrivateFile(part, () => {})
   try {
@@ -29,7 +30,7 @@ export function importDatabase(given: string, steps: Iterable<CopiedRows>, nowMs
   }
 }
 
-function fill(part: string, steps: Iterable<CopiedRows>, nowMs: number): Partial<CopiedCounts> {
+function fill(part: string, steps: Iterable<CopiedRows>, nowMs: number): ArchivedCounts {
   const connection = new Connection(part)
   const counts: Record<string, number> = {}
   try {
@@ -58,11 +59,11 @@ function insertRows(connection: Connection, { table, rows }: CopiedRows): void {
   for (const row of rows) {
     const names = Object.keys(row)
     if (names.length !== known.size || names.some((name) => !known.has(name)))
-      throw new BackupRefused(`a row of ${table} has other columns than this version; nothing was kept`)
+      throw new BackupRefused(otherColumns(table))
     try {
       insert.run(...columns.map((column) => row[column] as SQLInputValue))
     } catch (error) {
-      throw new BackupRefused(`a row of ${table} cannot be imported; nothing was kept`, { cause: error })
+      throw new BackupRefused(badRow(table), { cause: error })
     }
   }
 }
