@@ -36,8 +36,8 @@ and your apps are not changed.`,
   show: ({ kept, ...counts }) => `${describe(counts)}
 Kept:
 ${listing(kept, 'nothing', { what: ({ what }) => what, days: ({ days }) => String(days), why: ({ why }) => why })}`,
-  fault: ({ sending }) =>
-    sending === 0 ? null : `a worker is sending ${counted(sending, 'email')} to it: run the command again in a minute`,
+  fault: ({ left }) =>
+    left === 0 ? null : `${counted(left, 'email')} to it were being sent meanwhile: run the command again in a minute`,
 })
 
 const describe = ({ cancelled, records, refusals, suppressions }: Counts): string =>

@@ -1,7 +1,7 @@
 /**
  * Deletes what an address has left behind: queued emails and records of all apps, and if asked its
- * suppressions. The answer says what is kept, for how long and why. The audit has an entry before anything is
- * deleted.
+ * suppressions. The answer says what is kept, for how long and why. The audit has an entry before
+ * anything is deleted, and one after.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,7 +30,7 @@ const Kept = closed({
 
 const Forgotten = closed({
   cancelled: Type.Integer({ description: 'Emails that were queued.' }),
-  sending: Type.Integer({ description: 'Emails that a worker is sending now: repeat the request in a minute.' }),
+  left: Type.Integer({ description: 'Emails that were being sent meanwhile: repeat the request in a minute.' }),
   records: Type.Integer({ description: 'Records of finished emails, including those cancelled now.' }),
   refusals: Type.Integer({ description: 'Refused requests whose recipient was cleared.' }),
   suppressions: Type.Integer({ description: 'Suppressions that were removed, including ended ones.' }),
@@ -60,20 +60,20 @@ export const forgetRecipient = operation({
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     const recipient = store.nameRecipient(address.value)
+    const cursorName = `recipient.forget ${recipient}`
     const place = after === undefined ? [] : (cursors.open(cursorName, after)?.split(' ') ?? null)
-    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of such a request.')
-    let removed = 0
-    if (after === undefined) {
-      const target = `${recipientPrefix}${recipient}`
-      const action = { action: 'recipient.forget', app: null, target, before: null, after: { suppressions } } as const
-      await store.recordAction(action, access.actor)
-      if (suppressions) removed = await store.removeSuppressionsOf(recipient, access.actor)
-    }
+    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of a request for this address.')
+    const target = `${recipientPrefix}${recipient}`
+    const action = { action: 'recipient.forget', app: null, target, before: null } as const
+    const isFirst = after === undefined
+    if (isFirst) await store.recordAction({ ...action, after: { begun: true, suppressions } }, access.actor)
+    const removed = isFirst && suppressions ? await store.removeSuppressionsOf(recipient, access.actor) : 0
     const { counts, next } = await runSteps(context, recipient, place)
-    const sending = await store.listEmails({ recipient, state: 'sending', limit: pageMax })
+    // A backup that was made meanwhile lacks this entry, so its restore deletes what it still holds.
+    if (next === null) await store.recordAction({ ...action, after: { done: true, suppressions } }, access.actor)
     return done({
       cancelled: counts.queued + counts.deferred,
-      sending: sending.items.length,
+      left: counts.left,
       records: counts.records,
       refusals: counts.refusals,
       suppressions: removed,
@@ -83,7 +83,6 @@ export const forgetRecipient = operation({
   },
 })
 
-const cursorName = 'recipient.forget'
 /** One request deletes for so long, so that its answer comes in time for every client. */
 const forgetMs = 10_000
 /** Lets others write between two steps. */
@@ -119,12 +118,21 @@ const steps = {
     const { cleared, next } = await store.clearRefusedRecipient(recipient, place)
     return { count: cleared, next }
   },
+  // Emails that a worker held, or that changed their state, while the other steps looked.
+  left: async ({ store }, recipient, place) => {
+    const page = await store.listEmails({
+      recipient,
+      limit: pageMax,
+      ...(place !== null && { before: place as EmailId }),
+    })
+    return { count: page.items.length, next: page.next }
+  },
 } satisfies Record<string, Step>
 
 /** @param place the name of a step, and where it goes on; empty at the beginning */
 async function runSteps(context: Context, recipient: string, [atName, atPlace]: readonly string[]) {
   const endMs = performance.now() + forgetMs
-  const counts = { queued: 0, deferred: 0, records: 0, refusals: 0 }
+  const counts = { queued: 0, deferred: 0, records: 0, refusals: 0, left: 0 }
   const names = Object.keys(steps) as (keyof typeof steps)[]
   const first = names.find((name) => name === atName) ?? 'queued'
   for (const name of names.slice(names.indexOf(first))) {
