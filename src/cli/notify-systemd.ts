@@ -14,8 +14,8 @@ type Watched = {
   readonly onFault: (text: string) => void
 }
 
-/** A stop waits for it. */
-const notifyMs = 2000
+/** systemd-notify waits for five seconds until systemd has read what it sent. A stop waits for it. */
+const notifyMs = 6000
 
 /**
  * Returns the function to call when the service begins to stop. Without `NOTIFY_SOCKET` nothing is sent.
@@ -26,8 +26,8 @@ const notifyMs = 2000
 export async function notifySystemd(env: Environment, { askStore, onFault }: Watched): Promise<() => Promise<void>> {
   const { NOTIFY_SOCKET, PATH, WATCHDOG_USEC } = env
   if (NOTIFY_SOCKET === undefined) return async () => {}
-  const notify = async (state: string): Promise<void> => {
-    await run('systemd-notify', [state], { env: { NOTIFY_SOCKET, PATH }, timeout: notifyMs }).catch((error: Error) =>
+  const notify = async (...states: string[]): Promise<void> => {
+    await run('systemd-notify', states, { env: { NOTIFY_SOCKET, PATH }, timeout: notifyMs }).catch((error: Error) =>
       onFault(`cannot notify systemd: ${error.message}`),
     )
   }
@@ -37,7 +37,8 @@ export async function notifySystemd(env: Environment, { askStore, onFault }: Wat
     isAsking = true
     await askStore().catch(() => {})
     isAsking = false
-    if (!isStopping) await notify('WATCHDOG=1')
+    // Also READY: the first one may not have reached systemd.
+    if (!isStopping) await notify('READY=1', 'WATCHDOG=1')
   }
   await notify('READY=1')
   // In microseconds; at half of it, as sd_watchdog_enabled(3) recommends.
