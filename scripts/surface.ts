@@ -87,13 +87,16 @@ const listBodies = (body: unknown): Json[] =>
 
 /** Every field of a schema with its type, and each value of an enumeration. */
 function listFields(schema: Json, place: string): string[] {
-  const { $ref, anyOf, allOf, oneOf, enum: values, items, properties = {}, type } = schema
+  const { $ref, anyOf, allOf, oneOf, const: value, enum: values, items, properties = {}, type } = schema
+  const { additionalProperties, patternProperties = {} } = schema
+  const others = [additionalProperties, ...Object.values(patternProperties as Json)]
   if (typeof $ref === 'string') return [`${place}: ${$ref.split('/').at(-1)}`]
   const alternatives = [anyOf, allOf, oneOf].flatMap((list) => (list ?? []) as Json[])
   return [
     ...alternatives.flatMap((inner) => listFields(inner, place)),
     ...[type ?? []].flat().map((name) => `${place}: ${name}`),
-    ...((values ?? []) as unknown[]).map((value) => `${place} = ${value}`),
+    ...[...((values ?? []) as unknown[]), ...(value === undefined ? [] : [value])].map((each) => `${place} = ${each}`),
+    ...others.flatMap((inner) => (typeof inner === 'object' ? listFields(inner as Json, `${place}.*`) : [])),
     ...(items === undefined ? [] : listFields(items as Json, `${place}[]`)),
     ...Object.entries(properties as Record<string, Json>).flatMap(([name, inner]) =>
       listFields(inner, `${place}.${name}`),

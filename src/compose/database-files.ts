@@ -87,8 +87,13 @@ export async function importArchive({ database, ring }: Config, file: string): P
 
 /** Throws `KeyMissing` or `KeyDiffers` if the ring cannot open the key by which all hashes are made. */
 function* requireKeys(steps: Iterable<CopiedRows>, ring: KeyRing): Generator<CopiedRows> {
+  let isThere = false
   for (const step of steps) {
-    if (step.table === 'secret') openSecrets(ring, step.rows as unknown as StoredSecret[])
+    if (step.table === 'secret') {
+      openSecrets(ring, step.rows as unknown as StoredSecret[])
+      isThere ||= step.rows.some(({ name }) => name === 'hash-key')
+    }
     yield step
   }
+  if (!isThere) throw new BackupRefused('the archive lacks the hash key, without which no key would work')
 }

@@ -108,6 +108,8 @@ test('an archive that is cut off, changed, of another schema or of another ring 
     ],
     ['no head', lines.slice(1), /not an archive of Postern, or it was written by a newer version/],
     ['a long line', [head, ' '.repeat(5 * 1024 * 1024)], /a line of the archive is too long/],
+    ['counts that are none', [head, '{"rows":null}'], /line 2 of the archive is not a row|rows do not match/],
+    ['no hash key', [head, '{"rows":{}}'], /the archive lacks the hash key/],
     ['nothing', [], /line 1 of the archive is not a JSON object/],
     ['another ring', lines, /POSTERN_SECRET_KEYS has a key "test" that is not the key/, otherRing],
   ]

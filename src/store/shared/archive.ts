@@ -109,24 +109,25 @@ export function* readArchive(file: string, schema: number): Generator<CopiedRows
   const lines = readLines(file)
   requireImportable(parseLine(lines.next().value ?? '', 1), schema)
   const counts: Record<string, number> = {}
-  let step: { table: CopiedTable; rows: Row[] } | null = null
+  let step: { table: CopiedTable; rows: Row[]; length: number } | null = null
   let number = 1
   for (const line of lines) {
     const { table, row, rows } = parseLine(line, ++number)
     if (rows !== undefined) {
       if (step !== null) yield step
-      if (JSON.stringify(sorted(rows)) !== JSON.stringify(sorted(counts)) || lines.next().done !== true)
+      if (!isRow(rows) || JSON.stringify(sorted(rows)) !== JSON.stringify(sorted(counts)) || lines.next().done !== true)
         throw new BackupRefused('the numbers of rows do not match the last line: the archive was changed')
       return
     }
     const known = archivedTables.find((name) => name === table)
     if (known === undefined || !isRow(row))
       throw new BackupRefused(`line ${number} of the archive is not a row of a known table`)
-    if (step !== null && (step.table !== known || step.rows.length === copyStepMax)) {
+    if (step !== null && (step.table !== known || step.rows.length === copyStepMax || step.length > stepLengthMax)) {
       yield step
       step = null
     }
-    step ??= { table: known, rows: [] }
+    step ??= { table: known, rows: [], length: 0 }
+    step.length += line.length
     step.rows.push(Object.fromEntries(Object.entries(row).map(([column, value]) => [column, toValue(value)])))
     counts[known] = (counts[known] ?? 0) + 1
   }
@@ -171,6 +172,8 @@ function toValue(value: unknown): unknown {
 const chunkBytes = 1024 * 1024
 /** The settings of an app are the largest value: a few kilobytes. */
 const lineMax = 4 * chunkBytes
+/** Characters of a step, so that few long rows need no more memory than many short ones. */
+const stepLengthMax = 8 * chunkBytes
 
 function* readLines(file: string): Generator<string> {
   const descriptor = openArchive(file)

@@ -19,6 +19,7 @@ export async function exportRows(address: PostgresAddress, onRows: (rows: Copied
   try {
     await connection.transaction(async (query) => {
       await query('set transaction isolation level repeatable read read only')
+      await query("set local idle_in_transaction_session_timeout = '5min'") // the file may be on a slow disk
       await query(`set local search_path = ${quoteSchema(address.schema)}, pg_temp`)
       for (const table of archivedTables) await readTable(query, table, onRows)
     }, deadlineMs)
