@@ -162,7 +162,7 @@ export function writeSurface(version: string): void {
   writeFileSync(fileOf(version), `${listSurface().join('\n')}\n`)
 }
 
-/** The lines of the newest release that has any. */
+/** The lines of the newest release. */
 export function readLastSurface(): { readonly version: string; readonly lines: readonly string[] } {
   const versions = globSync('releases/*.txt', { cwd: root }).map((file) => basename(file, '.txt'))
   const [version = ''] = versions.toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }))

@@ -104,7 +104,7 @@ POSTERN_SECRET_KEYS must hold the keys of the old one.`,
     print(deps.output, { file, rows }, () =>
       [
         `imported ${describe(rows)}`,
-        'Sessions, sign-in links, limits of the last hour and queued mail are not in an archive.',
+        'Sessions, sign-in links, idempotency keys, current limits and queued mail are not in an archive.',
         'Next: start the service.',
       ].join('\n'),
     )

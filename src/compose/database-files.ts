@@ -4,19 +4,18 @@ import { createReadStream, rmSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/parse-config.ts'
-import { type KeyRing, openSecrets, type StoredSecret } from '../store/crypto/key-ring.ts'
+import { isHashKey, type KeyRing, openSecrets, type StoredSecret } from '../store/crypto/key-ring.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import { exportRows } from '../store/postgres/schema/export.ts'
 import { importRows } from '../store/postgres/schema/import.ts'
-import { newestSchema as postgresSchema } from '../store/postgres/schema/migrate.ts'
 import { type ArchivedCounts, readArchive, writeArchive } from '../store/shared/archive.ts'
 import { BackupRefused } from '../store/shared/files.ts'
 import type { CopiedRows, CopyReport } from '../store/shared/table-copy.ts'
 import { backUp } from '../store/sqlite/files/backup.ts'
 import { exportDatabase, readSnapshot } from '../store/sqlite/files/export.ts'
 import { importDatabase } from '../store/sqlite/files/import.ts'
-import { newestSchema as sqliteSchema } from '../store/sqlite/files/migrate.ts'
+import { newestSchema } from '../store/sqlite/files/migrate.ts' // both engines have the same
 import { restore } from '../store/sqlite/files/restore.ts'
 import { requireOwner } from './store.ts'
 
@@ -69,31 +68,38 @@ export function exportArchive(
   file: string,
   { secrets, version }: { readonly secrets: boolean; readonly version: string },
 ): Promise<ArchivedCounts> {
-  const schema = database.engine === 'sqlite' ? sqliteSchema() : postgresSchema()
-  const head = { format: 1, schema, secrets, postern: version, at: new Date().toISOString() } as const
+  const head = { format: 1, schema: newestSchema(), secrets, postern: version, at: new Date().toISOString() } as const
   return writeArchive(file, head, async (onRows) => {
     if (database.engine === 'postgres') return exportRows(database, onRows)
     for (const rows of readSnapshot(database.path)) await onRows(rows)
   })
 }
 
-/** Fills a new database with an archive. It must be of this key ring. */
+/** Fills a new database with an archive. It must be of this key ring. Returns the rows of each table. */
 export async function importArchive({ database, ring }: Config, file: string): Promise<ArchivedCounts> {
-  if (database.engine === 'postgres')
-    return (await importRows(database, requireKeys(readArchive(file, postgresSchema()), ring))).copied
-  requireOwner(database.path)
-  return importDatabase(database.path, requireKeys(readArchive(file, sqliteSchema()), ring), Date.now())
+  const counts: ArchivedCounts = {}
+  const steps = requireHashKey(readArchive(file, newestSchema(), counts), ring)
+  if (database.engine === 'postgres') await importRows(database, steps)
+  else {
+    requireOwner(database.path)
+    importDatabase(database.path, steps, Date.now())
+  }
+  return counts
 }
 
-/** Throws `KeyMissing` or `KeyDiffers` if the ring cannot open the key by which all hashes are made. */
-function* requireKeys(steps: Iterable<CopiedRows>, ring: KeyRing): Generator<CopiedRows> {
+/** Throws if the archive lacks the key by which all hashes are made, or the ring cannot open it. */
+function* requireHashKey(steps: Iterable<CopiedRows>, ring: KeyRing): Generator<CopiedRows> {
   let isThere = false
   for (const step of steps) {
     if (step.table === 'secret') {
-      openSecrets(ring, step.rows as unknown as StoredSecret[])
-      isThere ||= step.rows.some(({ name }) => name === 'hash-key')
+      const secrets = step.rows.filter(isSecret)
+      openSecrets(ring, secrets)
+      isThere ||= secrets.some(isHashKey)
     }
     yield step
   }
   if (!isThere) throw new BackupRefused('the archive lacks the hash key, without which no key would work')
 }
+
+const isSecret = (row: object): row is StoredSecret =>
+  'name' in row && typeof row.name === 'string' && 'sealed' in row && row.sealed instanceof Uint8Array

@@ -4,7 +4,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
-import { archivedTables, tablesLeftOut } from '../../src/store/shared/archive.ts'
+import { archivedTables } from '../../src/store/shared/archive.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
@@ -16,6 +16,16 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { stuff } from './stuffed-rows.ts'
 
 const rowsOfEach = 60
+
+/** The tables of either engine that an archive lacks, and why. */
+const tablesLeftOut: Readonly<Record<string, string>> = {
+  ...{ queue: 'two installations would both send it', queue_depth: 'counts the queue' },
+  idempotency: 'the emails of some keys are in the queue',
+  ...{ session: 'a session ends with its installation', sign_in_code: 'as sessions', nonce: 'as sessions' },
+  ...{ rate_bucket: 'refills within a day', bucket_journal: 'as rate_bucket', strike_count: 'counts a few minutes' },
+  ...{ audit_day: 'counts a day', node: 'each process writes its own', probe: 'holds nothing' },
+  ...{ scan: 'positions in tables', app_lock: 'made from the apps', migration: 'made with the schema' },
+}
 
 /** A database on SQLite with rows in every table, and an empty place for another one. */
 async function newPlace(t: TestContext) {
@@ -73,13 +83,20 @@ test('every row goes from SQLite to PostgreSQL and back unchanged, and every tab
 test('without secrets, an archive has nothing that is encrypted or gives access, and cannot be imported', async (t) => {
   const { at, file, full } = await newPlace(t)
   const { queued, rows } = await exportAll(full, file('plain.jsonl'))
-  assert.ok(queued > 0 && rows.secret === 0)
+  assert.ok(queued > 0 && rows.secret === undefined)
   const text = readFileSync(file('plain.jsonl'), 'utf8')
   assert.doesNotMatch(text, /sealed|_hash|base64/)
   const ran = await postern(at('new.db'), ['import', file('plain.jsonl')])
   assert.equal(ran.code, 1)
   assert.match(ran.err, /the archive has no secrets, .* export again with --secrets/)
 })
+
+/** Leaves a column that may be null out of the second delivery key alone. */
+function dropColumn() {
+  let keys = 0
+  return (line: string) =>
+    line.includes('"table":"delivery_key"') && ++keys === 2 ? line.replace(/"expires_at":[^,}]*,/, '') : line
+}
 
 test('an archive that is cut off, changed, of another schema or of another ring is refused, and makes no database', async (t) => {
   const { at, file, full } = await newPlace(t)
@@ -108,7 +125,9 @@ test('an archive that is cut off, changed, of another schema or of another ring 
     ],
     ['no head', lines.slice(1), /not an archive of Postern, or it was written by a newer version/],
     ['a long line', [head, ' '.repeat(5 * 1024 * 1024)], /a line of the archive is too long/],
-    ['counts that are none', [head, '{"rows":null}'], /line 2 of the archive is not a row|rows do not match/],
+    ['counts that are none', [head, '{"rows":null}'], /rows do not match/],
+    ['a later row without a column', lines.map(dropColumn()), /the columns of delivery_key do not match/],
+    ['no bytes', [head, '{"table":"secret","row":{"name":"key x","sealed":null}}', end], /a row of secret cannot be/],
     ['no hash key', [head, '{"rows":{}}'], /the archive lacks the hash key/],
     ['nothing', [], /line 1 of the archive is not a JSON object/],
     ['another ring', lines, /POSTERN_SECRET_KEYS has a key "test" that is not the key/, otherRing],

@@ -3,7 +3,6 @@
  * suppressions. The answer says what is kept, for how long and why. The audit has an entry before
  * anything is deleted, and one after.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
 import {
@@ -17,8 +16,9 @@ import {
 import type { EmailId } from '../../domain/id.ts'
 import { recipientPrefix } from '../../domain/operator/audit.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import { afterField, readPlace } from '../operation/list-pages.ts'
 import { type Context, forAdmins, operation } from '../operation/operation.ts'
-import { done, fail, invalid } from '../operation/result.ts'
+import { done, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { cancel } from './emails.ts'
 
@@ -51,7 +51,7 @@ export const forgetRecipient = operation({
     suppressions: Type.Optional(
       Type.Boolean({ description: 'Also its suppressions: mail to it is sent again (default: false).' }),
     ),
-    after: Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the request before.' })),
+    after: afterField(),
   }),
   answer: Forgotten,
   errors: ['cursor_mismatch'],
@@ -60,15 +60,15 @@ export const forgetRecipient = operation({
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     const recipient = store.nameRecipient(address.value)
-    const cursorName = `recipient.forget ${recipient}`
-    const place = after === undefined ? [] : (cursors.open(cursorName, after)?.split(' ') ?? null)
-    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of a request for this address.')
+    const placeName = `recipient.forget ${recipient}`
+    const place = readPlace(context, placeName, after)
+    if (!place.ok) return place
     const target = `${recipientPrefix}${recipient}`
     const action = { action: 'recipient.forget', app: null, target, before: null } as const
     const isFirst = after === undefined
     if (isFirst) await store.recordAction({ ...action, after: { begun: true, suppressions } }, access.actor)
     const removed = isFirst && suppressions ? await store.removeSuppressionsOf(recipient, access.actor) : 0
-    const { counts, next } = await runSteps(context, recipient, place)
+    const { counts, next } = await runSteps(context, recipient, place.value)
     // A backup that was made meanwhile lacks this entry, so its restore deletes what it still holds.
     if (next === null) await store.recordAction({ ...action, after: { done: true, suppressions } }, access.actor)
     return done({
@@ -77,7 +77,7 @@ export const forgetRecipient = operation({
       records: counts.records,
       refusals: counts.refusals,
       suppressions: removed,
-      next: next && cursors.seal(cursorName, next),
+      next: next && cursors.seal(placeName, next),
       kept: listKept(suppressions),
     })
   },
@@ -133,13 +133,13 @@ const steps = {
 async function runSteps(context: Context, recipient: string, [atName, atPlace]: readonly string[]) {
   const endMs = performance.now() + forgetMs
   const counts = { queued: 0, deferred: 0, records: 0, refusals: 0, left: 0 }
-  const names = Object.keys(steps) as (keyof typeof steps)[]
-  const first = names.find((name) => name === atName) ?? 'queued'
-  for (const name of names.slice(names.indexOf(first))) {
+  const entries = Object.entries(steps) as [keyof typeof steps, Step][]
+  const at = entries.findIndex(([name]) => name === atName)
+  for (const [name, step] of entries.slice(Math.max(0, at))) {
     let place: string | null = (name === atName && atPlace) || null
     do {
       if (performance.now() >= endMs) return { counts, next: `${name} ${place ?? ''}` }
-      const { count, next } = await steps[name](context, recipient, place)
+      const { count, next } = await step(context, recipient, place)
       counts[name] += count
       place = next
       if (place !== null) await sleep(pauseMs)

@@ -48,6 +48,18 @@ export function readCursor<Id extends string>(
   return fail('cursor_mismatch', 'The cursor belongs to another list or other filters. Start again without it.')
 }
 
+/** In the body of a request that is repeated until it is done. */
+export const afterField = () =>
+  Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the request before.' }))
+
+/** The place where such a request goes on, which was sealed by this name; empty at the beginning. */
+export function readPlace({ cursors }: Sealing, name: string, after: string | undefined): Result<readonly string[]> {
+  if (after === undefined) return done([])
+  const place = cursors.open(name, after)
+  if (place !== null) return done(place.split(' '))
+  return fail('cursor_mismatch', 'This `after` is not the `next` of such a request.')
+}
+
 /** One page of a list that is read whole, in the order of the ids. */
 export function cutList<Item extends { readonly id: string }>(
   sealing: Sealing,

@@ -17,7 +17,7 @@ import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { SuppressionQuery, SuppressionRecord } from '../../store/report-store.ts'
 import { appNotFound, chooseApps, findTarget, suppressionNotFound } from '../operation/find-target.ts'
-import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
+import { afterField, cursorAfter, pageQuery, readCursor, readLimit, readPlace } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { appName, closed, orNull, recipientField, time, timestamp } from '../operation/schema.ts'
@@ -186,7 +186,7 @@ export const clearSuppressions = operation({
     ...suppressionFilters,
     from: timestamp('Only those that began, or were last extended, at this time or later.'),
     to: timestamp('Only those before this time.'),
-    after: Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the request before.' })),
+    after: afterField(),
   }),
   answer: closed({
     removed: Type.Integer(),
@@ -207,10 +207,10 @@ export const clearSuppressions = operation({
     if (issues.length > 0) return invalid(issues)
     const apps = await chooseApps(context, app)
     if (!apps.ok) return apps
-    const place = after === undefined ? [] : (context.cursors.open(cursorName, after)?.split(' ') ?? null)
-    if (place === null) return fail('cursor_mismatch', 'This `after` is not the `next` of such a request.')
+    const place = readPlace(context, placeName, after)
+    if (!place.ok) return place
     return done(
-      await clear(context, place, {
+      await clear(context, place.value, {
         ...{ ...filters, apps: apps.value, allApps: refuseAllApps(context) === null },
         ...(since?.ok && { since: since.value }),
         ...(until?.ok && { until: until.value }),
@@ -222,7 +222,7 @@ export const clearSuppressions = operation({
 /** Between two steps others write. */
 const pauseMs = 20
 
-const cursorName = 'suppression.clear'
+const placeName = 'suppression.clear'
 
 /**
  * One app after the other, since each has an index; of all apps, the whole table.
@@ -239,7 +239,7 @@ async function clear(
     if (atApp !== undefined && app < atApp) continue
     let after = app === atApp ? (atId as SuppressionId) : null
     do {
-      if (performance.now() >= endMs) return { removed, next: cursors.seal(cursorName, `${app} ${after ?? ''}`) }
+      if (performance.now() >= endMs) return { removed, next: cursors.seal(placeName, `${app} ${after ?? ''}`) }
       const ofApp = { ...query, apps: apps === null ? null : [app as AppId] }
       const step = await store.clearSuppressions(ofApp, { actor: access.actor, after })
       removed += step.removed

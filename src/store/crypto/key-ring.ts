@@ -191,7 +191,7 @@ export type OpenedSecrets = {
  * @throws {KeyDiffers} or {KeyMissing}
  */
 export function openSecrets(ring: KeyRing, stored: readonly StoredSecret[]): OpenedSecrets {
-  const sealedHashKey = stored.find(({ name }) => name === hashKeyName)?.sealed
+  const sealedHashKey = stored.find(isHashKey)?.sealed
   const proofs = stored.filter(isProof)
   for (const { name, sealed } of proofs) if (isInRing(ring, sealed)) openAs(ring, name, sealed)
   const hashKey =
@@ -207,6 +207,8 @@ export function openSecrets(ring: KeyRing, stored: readonly StoredSecret[]): Ope
   const missing = proofs.filter(({ sealed }) => !isInRing(ring, sealed))
   return { hashKey, missing: missing.map(({ sealed }) => sealingKeyId(sealed)), changed }
 }
+
+export const isHashKey = ({ name }: Pick<StoredSecret, 'name'>): boolean => name === hashKeyName
 
 export const isProof = ({ name }: Pick<StoredSecret, 'name'>): boolean => name.startsWith(proofPrefix)
 

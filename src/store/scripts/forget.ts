@@ -1,23 +1,11 @@
 /** Deletes what an address has left behind, by the name of the recipient, in steps. */
 import { stepMax } from '../../domain/bounds.ts'
-import { lock, type Script, type ScriptContext } from './script.ts'
+import { deleteStep } from './retention.ts'
+import type { Script, ScriptContext } from './script.ts'
 
 /** Deletes records of finished emails. Returns how many: `stepMax` if there may be more. */
-function* deleteRecords(context: ScriptContext, recipient: string): Script<number> {
-  const { dialect, prefix } = context
-  const found = yield {
-    text: `select email_id from ${prefix}history where recipient = $1 order by email_id limit ${stepMax}
-      ${lock(context, 'for update')}`,
-    values: [recipient],
-  }
-  if (found.length === 0) return 0
-  const ids = JSON.stringify(found.map(({ email_id: id }) => id))
-  yield {
-    text: `delete from ${prefix}history where email_id ${dialect.isIn(dialect.elements('$1'))}`,
-    values: [ids],
-  }
-  return found.length
-}
+const deleteRecords = (context: ScriptContext, recipient: string): Script<number> =>
+  deleteStep(context, { table: 'history', key: 'email_id', isOld: 'recipient = $1', floor: recipient })
 
 /**
  * Clears the recipient of refused requests, which have no index by it: a step reads `stepMax` after this id.

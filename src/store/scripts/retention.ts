@@ -20,7 +20,7 @@ type Step = {
 }
 
 /** Returns how many rows were deleted or changed: `stepMax` if there may be more. */
-function* deleteStep(
+export function* deleteStep(
   context: ScriptContext,
   { table, key, order = key, isOld = `${order} < $1`, floor, set }: Step,
 ): Script<number> {

@@ -9,10 +9,10 @@
  * Both engines write the same columns. JSON in a column is text, bytes are `{"base64":"…"}`.
  */
 import { randomUUID } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { BackupRefused, giveName, syncFolder } from './files.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { BackupRefused, giveName, requireNewFile, syncFolder } from './files.ts'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from './table-copy.ts'
 
 export type ArchiveHead = {
@@ -28,18 +28,8 @@ export type ArchiveHead = {
 
 export type ArchivedCounts = Partial<Record<CopiedTable, number>>
 
-/** The tables of either engine that an archive lacks, and why. */
-export const tablesLeftOut: Readonly<Record<string, string>> = {
-  ...{ queue: 'two installations would both send it', queue_depth: 'counts the queue' },
-  idempotency: 'the emails of some keys are in the queue',
-  ...{ session: 'a session ends with its installation', sign_in_code: 'as sessions', nonce: 'as sessions' },
-  ...{ rate_bucket: 'refills within a day', bucket_journal: 'as rate_bucket', strike_count: 'counts a few minutes' },
-  ...{ audit_day: 'counts a day', node: 'each process writes its own', probe: 'holds nothing' },
-  ...{ scan: 'positions in tables', app_lock: 'made from the apps', migration: 'made with the schema' },
-  history_rest: 'a partition of history',
-}
-
-export const archivedTables = copiedTables.filter((table) => tablesLeftOut[table] === undefined)
+/** Queued mail stays: two installations would both send it. So do the idempotency keys, which may name it. */
+export const archivedTables = copiedTables.filter((table) => table !== 'queue' && table !== 'idempotency')
 
 /** Columns that an archive without secrets lacks; null: the whole table. */
 const secretColumns: Partial<Record<CopiedTable, readonly string[] | null>> = {
@@ -50,11 +40,6 @@ const secretColumns: Partial<Record<CopiedTable, readonly string[] | null>> = {
   webhook_message: ['sealed'],
   secret: null,
 }
-
-export const otherColumns = (table: string): string =>
-  `the columns of ${table} do not match this version; nothing was imported`
-
-export const badRow = (table: string): string => `a row of ${table} cannot be imported; nothing was imported`
 
 type Row = CopiedRows['rows'][number]
 
@@ -75,8 +60,7 @@ export async function writeArchive(
   head: ArchiveHead,
   produce: (onRows: (rows: CopiedRows) => Promise<void>) => Promise<void>,
 ): Promise<ArchivedCounts> {
-  if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
-  if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
+  requireNewFile(file)
   const part = `${file}.part-${randomUUID()}`
   const counts: Record<string, number> = {}
   const output = await open(part, 'wx', 0o600)
@@ -84,6 +68,7 @@ export async function writeArchive(
     await output.appendFile(`${JSON.stringify(head)}\n`)
     await produce(async (read) => {
       const { table, rows } = head.secrets ? read : withoutSecrets(read)
+      if (rows.length === 0) return
       counts[table] = (counts[table] ?? 0) + rows.length
       await output.appendFile(rows.map((row) => `${JSON.stringify({ table, row: row }, replaceBytes)}\n`).join(''))
     })
@@ -104,18 +89,20 @@ function replaceBytes(this: Row, key: string, value: unknown): unknown {
   return bytes instanceof Uint8Array ? { base64: Buffer.from(bytes).toString('base64') } : value
 }
 
-/** Reads an archive in steps, each with rows of one table. Throws `BackupRefused` if it is not whole. */
-export function* readArchive(file: string, schema: number): Generator<CopiedRows> {
+/**
+ * Reads an archive in steps, each with rows of one table. Throws `BackupRefused` if it is not whole.
+ * @param counts gets the rows of each table
+ */
+export function* readArchive(file: string, schema: number, counts: ArchivedCounts): Generator<CopiedRows> {
   const lines = readLines(file)
   requireImportable(parseLine(lines.next().value ?? '', 1), schema)
-  const counts: Record<string, number> = {}
   let step: { table: CopiedTable; rows: Row[]; length: number } | null = null
   let number = 1
   for (const line of lines) {
     const { table, row, rows } = parseLine(line, ++number)
     if (rows !== undefined) {
       if (step !== null) yield step
-      if (!isRow(rows) || JSON.stringify(sorted(rows)) !== JSON.stringify(sorted(counts)) || lines.next().done !== true)
+      if (!isDeepStrictEqual(rows, counts) || lines.next().done !== true)
         throw new BackupRefused('the numbers of rows do not match the last line: the archive was changed')
       return
     }
@@ -157,11 +144,6 @@ function requireImportable({ format, schema, secrets, postern }: Line, known: nu
   if (secrets !== true)
     throw new BackupRefused('the archive has no secrets, so no key would work: export again with --secrets')
 }
-
-const sorted = (counts: unknown): [string, unknown][] =>
-  Object.entries(counts as object)
-    .filter(([, count]) => count !== 0)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
 
 function toValue(value: unknown): unknown {
   if (!isRow(value)) return value

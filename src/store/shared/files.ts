@@ -1,10 +1,16 @@
 /** Files that appear under their name only once they are whole and on disk. */
-import { closeSync, fsyncSync, linkSync, openSync, renameSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** A backup, restore, copy or import was not begun, or was taken back. The message says what to do. */
 export class BackupRefused extends Error {
   override name = 'BackupRefused'
+}
+
+/** Throws `BackupRefused` if the file exists, or its folder does not. */
+export function requireNewFile(file: string): void {
+  if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
+  if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
 }
 
 /** Unlike a rename, a link never replaces a file. Some file systems have no links. */

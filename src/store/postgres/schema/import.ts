@@ -1,8 +1,13 @@
 /** Fills an empty database with what another one held, in one transaction. */
 import type { PostgresAddress } from '../../database-address.ts'
-import { badRow, otherColumns } from '../../shared/archive.ts'
-import { BackupRefused } from '../../shared/files.ts'
-import { type CopiedCounts, type CopiedRows, type CopiedTable, copiedTables } from '../../shared/table-copy.ts'
+import {
+  type CopiedCounts,
+  type CopiedRows,
+  type CopiedTable,
+  copiedTables,
+  refuseRow,
+  requireColumns,
+} from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from '../engine/connection.ts'
 import { isServerRefusal } from '../engine/errors.ts'
@@ -46,13 +51,14 @@ export async function importRows(
 
 async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<CopiedCounts> {
   const counts = Object.fromEntries(copiedTables.map((table) => [table, 0])) as Record<CopiedTable, number>
-  for (const { table, rows } of steps) {
+  for (const step of steps) {
+    const { table, rows } = step
     const columns = await listColumns(query, table)
-    requireColumns(table, { columns, row: rows[0] })
-    const names = columns.map(({ name }) => name).join(', ')
+    const names = columns.map(({ name }) => name)
+    requireColumns(step, names)
     const values = columns.map(({ name, type }) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
     const parameters = columns.map(({ type }, n) => `$${n + 1}::${isJson(type) ? 'text' : type}[]`)
-    const text = `insert into ${table} (${names}) select ${values} from unnest(${parameters.join(', ')}) as copied (${names})`
+    const text = `insert into ${table} (${names}) select ${values} from unnest(${parameters}) as copied (${names})`
     try {
       await query(
         text,
@@ -60,7 +66,7 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Cop
       )
     } catch (error) {
       if (!isServerRefusal(error)) throw error
-      throw new BackupRefused(badRow(table), { cause: error })
+      throw refuseRow(step, error)
     }
     counts[table] += rows.length
   }
@@ -77,20 +83,6 @@ export const listColumns = (query: Query, table: CopiedTable): Promise<Column[]>
       order by ordinal_position`,
     [table],
   )
-
-/** A column that one side does not know would be lost, or be null. */
-function requireColumns(
-  table: CopiedTable,
-  { columns, row }: { columns: readonly Column[]; row: CopiedRows['rows'][number] | undefined },
-): void {
-  if (row === undefined) return
-  const given = Object.keys(row).toSorted().join(', ')
-  const known = columns
-    .map(({ name }) => name)
-    .toSorted()
-    .join(', ')
-  if (given !== known) throw new BackupRefused(otherColumns(table))
-}
 
 export const isJson = (type: string): boolean => type === 'json' || type === 'jsonb'
 

@@ -4,18 +4,17 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { DatabaseFacts } from '../../database-facts.ts'
-import { BackupRefused, giveName, syncFolder, syncToDisk } from '../../shared/files.ts'
+import { BackupRefused, giveName, requireNewFile, syncFolder, syncToDisk } from '../../shared/files.ts'
 import { companions, copyInto, examineFile, removeDatabase } from './database-file.ts'
 
 /** Throws `BackupRefused`, for example if `file` exists. */
 export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
   if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
-  if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
+  requireNewFile(file)
   if ([...companions, '-worker'].some((suffix) => resolve(file) === resolve(path + suffix)))
     throw new BackupRefused(`${file} is a name that SQLite uses for the database: name another file`)
-  if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
   const facts = writeCopy(path, `${file}.part-${randomUUID()}`, nowMs, (part) => giveName(part, file))
   syncFolder(file)
   return facts
