@@ -13,7 +13,7 @@ import { eventually } from './wait.ts'
 export type Load = {
   /** Ids of the emails answered 202. */
   readonly acknowledged: Set<EmailId>
-  /** Answer counts by status. */
+  /** Answer counts by status; 0 for a connection that failed. */
   readonly statuses: Map<number, number>
   /** Stops the clients. */
   stop(): Promise<void>
@@ -51,6 +51,7 @@ export function startLoad(
       if (response.status === 503) await sleep(20)
       return response.status === 202
     } catch {
+      statuses.set(0, (statuses.get(0) ?? 0) + 1)
       await sleep(20) // its process was killed: not acknowledged
       return false
     }
