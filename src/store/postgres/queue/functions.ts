@@ -56,13 +56,12 @@ export const clockMs = (offsetMs: string): string =>
   `(select floor(extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs})`
 
 /**
- * Put first in every function whose result is acknowledged. Forces `synchronous_commit` on for this
+ * Declared first in every function whose result is acknowledged. Forces `synchronous_commit` on for this
  * transaction, and lets warnings reach the client: one tells that a wait for a standby was cancelled.
  */
-const commitDurably = `if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
-  perform set_config('client_min_messages', 'warning', true);`
+const commitDurably = `durable_commit text := set_config('synchronous_commit',
+    replace(current_setting('synchronous_commit'), 'off', 'on'), true);
+  shown_warnings text := set_config('client_min_messages', 'warning', true);`
 
 /** `q.state = 'sending'` where ids select the rows: written so that no partial index seems to fit. */
 export const isSending = "q.state not in ('queued', 'deferred')"

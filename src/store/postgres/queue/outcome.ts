@@ -65,7 +65,7 @@ const record = calledFunction<Input>(
       'text[]',
       ({ endings }) => endings.map((ending) => (ending.final === null ? ending.missingKey : null)),
     ],
-    ['p_records', 'jsonb[]', ({ calls }) => calls.map(({ outcome }) => recordText(outcome))],
+    ['p_attempts', 'jsonb[]', ({ calls }) => calls.map(({ outcome }) => recordText(outcome))],
   ],
 )
 
@@ -84,8 +84,9 @@ export async function recordOutcomes(
 ): Promise<boolean[]> {
   const endings = calls.map(({ outcome }) => toEnding(outcome))
   const { text, values } = record.call(context.schema, { context, calls, endings })
-  const [row] = await context.outcomes.query<Record<string, boolean[]>>(text, values, { deadlineMs })
-  return row === undefined ? [] : (Object.values(row)[0] ?? [])
+  const [row] = await context.outcomes.query<Record<string, number[]>>(text, values, { deadlineMs })
+  const recorded = new Set(Object.values(row ?? {})[0])
+  return calls.map((_, index) => recorded.has(index + 1))
 }
 
 /** The leases that could not be renewed: they are lost. */

@@ -2,11 +2,11 @@
 create function app_turns(p_after text, p_max int, p_per_app int, p_leased_apps text[])
 returns text[] language plpgsql as $$
 declare
-  turns text[] := '{}'; wrapped boolean := p_after = ''; after_app text := p_after; next_app text;
+  turns text[] := '{}'; wrapped boolean := p_after = ''; after_app text := p_after; next_app text; active boolean;
 begin
   while cardinality(turns) < p_max loop
-    select q.app_id into next_app from queue q
-      where {{isReady}} and q.app_id > after_app order by q.app_id limit 1;
+    select q.app_id, exists (select from app a where a.app_id = q.app_id and a.status = 'active') into next_app, active
+      from queue q where {{isReady}} and q.app_id > after_app order by q.app_id limit 1;
     if next_app is null then
       exit when wrapped;
       wrapped := true;
@@ -14,10 +14,10 @@ begin
       continue;
     end if;
     exit when wrapped and p_after <> '' and next_app collate "C" > p_after;
-    if exists (select from app a where a.app_id = next_app and a.status = 'active')
-      and (select count(*) from unnest(p_leased_apps) leased where leased = next_app) < p_per_app then
+    if active and cardinality(array_positions(p_leased_apps, next_app)) < p_per_app then
       turns := turns || next_app;
     end if;
+    exit when wrapped and next_app = p_after;
     after_app := next_app;
   end loop;
   return turns;

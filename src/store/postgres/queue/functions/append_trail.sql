@@ -1,6 +1,8 @@
--- Adds one attempt to a record, without the oldest if it is full. A null record adds nothing.
-create function append_trail(trail jsonb, record jsonb)
+-- Adds one attempt to a record, with its time in milliseconds, without the oldest if it is full. A null attempt
+-- adds nothing.
+create function append_trail(trail jsonb, at_ms bigint, attempt jsonb)
 returns jsonb language sql immutable as $$
-  select case when record is null then trail
-    else (case when jsonb_array_length(trail) >= {{trailMax}} then trail - 0 else trail end) || record end
+  select case when attempt is null then trail
+    else (case when jsonb_array_length(trail) >= {{trailMax}} then trail - 0 else trail end)
+      || (jsonb_build_object('at', at_ms) || attempt) end
 $$

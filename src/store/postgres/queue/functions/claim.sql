@@ -10,51 +10,59 @@ returns table (email_id text, fence bigint, app_id text, type text, attempts int
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
+  {{commitDurably}}
   now_ms bigint := {{clockMs}};
   turns_max int := least(greatest(p_max, 8), {{appsPerClaim}}); -- of some apps, other workers may be taking the mail
-  expired text[] := '{}'; picked_expired text[]; turns text[]; suspect text; picked text[]; last_app text;
-  lost_now text[]; lost_counts_now int[];
+  kept record; suspect record; turns text[]; chosen record; expired text[] := '{}';
 begin
   -- Most claims of a quiet service end here.
   if (select sum(count) from queue_depth) = 0 and not exists (select from queue) then app_id := p_after; return next; return; end if;
-  {{commitDurably}}
   perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see outcome.ts
-  -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
-  update queue set lease_until = now_ms + {{leaseMs}} where email_id = any(array(
-    select q.email_id from unnest(p_leased, p_fences) l(id, fence) join queue q on q.email_id = l.id
-    where q.email_id = any(p_leased) and q.fence = l.fence and {{isSending}}
-      and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
+  if cardinality(p_leased) > 0 then
+    -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
+    update queue set lease_until = now_ms + {{leaseMs}} where email_id = any(array(
+      select q.email_id from unnest(p_leased, p_fences) l(id, fence) join queue q on q.email_id = l.id
+      where q.email_id = any(p_leased) and q.fence = l.fence and {{isSending}}
+        and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
+  end if;
   if p_maintain then
-    select m.expired, m.lost, m.lost_counts into expired, lost_now, lost_counts_now
-      from {{maintain_queue}}(now_ms, p_keys, p_recover, p_missing) m;
+    kept := {{maintain_queue}}(now_ms, p_keys, p_recover, p_missing);
+    expired := kept.expired; lost := kept.lost; lost_counts := kept.lost_counts;
+    missing := {{missing_sessions}}(p_session);
   end if;
 
-  select q.email_id into suspect from queue q
+  select q.email_id as id, q.expires_at <= now_ms as is_expired into suspect from queue q
     where {{isSuspect}}
       and exists (select from app a where a.app_id = q.app_id and a.status = 'active')
     order by q.email_id limit 1 for update of q skip locked;
   turns := {{app_turns}}(p_after, turns_max, p_per_app, p_leased_apps);
-  if suspect is not null and p_take_suspect and not (p_suspect_last and cardinality(turns) > 0) then
-    picked := array[suspect];
+  if suspect.id is not null and p_take_suspect and not (p_suspect_last and cardinality(turns) > 0) then
+    -- A suspect is out of turn.
+    select array[suspect.id] as picked,
+      case when suspect.is_expired then array[suspect.id] else '{}' end as expired, p_after as last_app
+      into chosen;
   else
-    picked := {{pick_in_turns}}(turns, p_max, p_per_app, p_leased_apps);
+    chosen := {{pick_in_turns}}(now_ms, turns, p_max, p_per_app, p_leased_apps);
   end if;
-  select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
-  -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
-  picked_expired := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
-  more := cardinality(picked) > 0 and (cardinality(picked) >= p_max or cardinality(turns) >= turns_max
-    or cardinality(picked_expired) > 0 or (suspect is not null and p_take_suspect));
-  return query select leased.*, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
-    from {{lease}}(now_ms, p_session, picked, picked_expired) leased;
+  more := cardinality(chosen.picked) > 0 and (cardinality(chosen.picked) >= p_max or cardinality(turns) >= turns_max
+    or cardinality(chosen.expired) > 0 or (suspect.id is not null and p_take_suspect));
+  return query with leased as (
+      update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
+        session_id = p_session, lease_until = now_ms + {{leaseMs}}, due_at = now_ms + {{leaseMs}}, missing_key = null
+      from unnest(chosen.picked) with ordinality p(id, n)
+      where q.email_id = p.id and q.email_id = any(chosen.picked) and q.email_id <> all(chosen.expired) returning q.*, p.n
+    )
+    select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, now_ms, l.traceparent, l.sealed,
+      a.slug, a.version, a.status, a.created_at, a.settings, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
+    from leased l join app a on a.app_id = l.app_id order by l.n;
   -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
-  -- A suspect is out of turn.
-  app_id := case when suspect = any(picked) then p_after else coalesce(last_app, turns[cardinality(turns)], p_after) end;
-  suspects := suspect is not null and not p_take_suspect;
-  select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps
-    from queue q where q.email_id = any(expired || picked_expired);
-  lost := lost_now;
-  lost_counts := lost_counts_now;
-  if p_maintain then missing := {{missing_sessions}}(p_session); end if;
+  app_id := coalesce(chosen.last_app, turns[cardinality(turns)], p_after);
+  suspects := suspect.id is not null and not p_take_suspect;
+  -- Expired mail that maintenance has not reached was picked too, so that the turns go on; it ends here.
+  expired := expired || chosen.expired;
+  if cardinality(expired) > 0 then
+    select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps from queue q where q.email_id = any(expired);
+  end if;
   return next;
   if ended is not null then
     perform {{finish}}(p_slot, now_ms, ended, array_fill('expired'::text, array[cardinality(ended)]),

@@ -23,7 +23,7 @@ begin
       update queue set attempts = attempts - 1, lost_leases = lost_leases + 1, fence = fence + 1,
           state = case when {{lost_lease_wait}}(lost_leases + 1) = 0 then 'queued' else 'deferred' end,
           due_at = least(p_now_ms + {{lost_lease_wait}}(lost_leases + 1), expires_at),
-          trail = {{append_trail}}(trail, jsonb_build_object('at', p_now_ms, 'outcome', 'lost'))
+          trail = {{append_trail}}(trail, p_now_ms, '{"outcome": "lost"}')
         where email_id = any(taken_back) returning email_id, lost_leases
     )
     select array_agg(email_id), array_agg(lost_leases) into lost, lost_counts from taken;

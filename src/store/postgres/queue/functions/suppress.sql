@@ -5,7 +5,6 @@ create function suppress(
   inout kinds text[], out reasons text[])
 language plpgsql as $$
 begin
-  if not exists (select from suppression) then return; end if;
   reasons := array(
     select case when r.kind = 'queued' then (select s.reason from suppression s
         where s.app_id in (p_apps[p_key_app[r.key]], '') and s.recipient = r.recipient

@@ -13,19 +13,23 @@ begin
     from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent, p_sealed_from, p_sealed_length)
       r(kind, key, id, type, expires_at, recipient, traceparent, sealed_from, sealed_length)
     where kind = 'queued';
-  insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
-      finished_at, recipient, trail, traceparent)
-    select id, p_apps[p_key_app[key]], nullif(p_keys[key], p_apps[p_key_app[key]]), type, kind, reason,
-      0, 0, p_now_ms, expires_at, p_now_ms, recipient, '[]', traceparent
-    from unnest(p_kinds, p_reasons, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent)
-      r(kind, reason, key, id, type, expires_at, recipient, traceparent)
-    where kind = 'suppressed';
-  insert into idempotency (app_id, request_key, body_hash, email_id, created_at)
-    select p_apps[app], request_key, body_hash, email_id, p_now_ms
-    from unnest(p_request_keys, p_request_key_app, p_bodies, p_emails, p_remembered)
-      k(request_key, app, body_hash, email_id, remembered)
-    where remembered
-    on conflict (app_id, request_key) do update
-      set body_hash = excluded.body_hash, email_id = excluded.email_id, created_at = excluded.created_at;
+  if 'suppressed' = any(p_kinds) then
+    insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
+        finished_at, recipient, trail, traceparent)
+      select id, p_apps[p_key_app[key]], nullif(p_keys[key], p_apps[p_key_app[key]]), type, kind, reason,
+        0, 0, p_now_ms, expires_at, p_now_ms, recipient, '[]', traceparent
+      from unnest(p_kinds, p_reasons, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent)
+        r(kind, reason, key, id, type, expires_at, recipient, traceparent)
+      where kind = 'suppressed';
+  end if;
+  if true = any(p_remembered) then
+    insert into idempotency (app_id, request_key, body_hash, email_id, created_at)
+      select p_apps[app], request_key, body_hash, email_id, p_now_ms
+      from unnest(p_request_keys, p_request_key_app, p_bodies, p_emails, p_remembered)
+        k(request_key, app, body_hash, email_id, remembered)
+      where remembered
+      on conflict (app_id, request_key) do update
+        set body_hash = excluded.body_hash, email_id = excluded.email_id, created_at = excluded.created_at;
+  end if;
 end
 $$
