@@ -52,6 +52,8 @@ const usualGroupMax = 128
 /** How long a worker waits for the database; its leases last much longer. */
 const workerDeadlineMs = 10_000
 const clockEveryMs = 10_000
+/** No request waits for an outcome, but an email whose outcome is not stored is sent again if the process dies. */
+const outcomePause = { ms: 20, untilWaiting: 16 }
 
 /** The functions of the queue that are methods of the store as they are. */
 const queueFunctions = { maintain, cancelDeletedAppMail, retryEmail, retryDeferred, cancelEmail }
@@ -116,7 +118,7 @@ function newWorkerMethods(context: PostgresContext, { notifier, sessionAt, group
   const claims = new Claims(context, missing, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
     (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
-    { groupMax, inFlightMax: 1, onGroup },
+    { groupMax, inFlightMax: 1, pause: outcomePause, onGroup },
   )
   const methods: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome' | 'openWorkerSession'> = {
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),

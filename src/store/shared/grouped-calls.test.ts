@@ -57,3 +57,22 @@ test('a group that fails fails each of its calls, and the next group is written'
   )
   assert.equal(await calls.submit(3), 3)
 })
+
+test('calls that come during the pause after a group share the next one, which does not wait once enough do', async () => {
+  const { calls, groups, release } = newSubject({ groupMax: 9, pause: { ms: 600_000, untilWaiting: 3 } })
+  release()
+  assert.equal(await calls.submit('a'), 'a')
+  const others = [calls.submit('b'), calls.submit('c')]
+  for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate)
+  assert.deepEqual(groups, [['a']])
+  assert.deepEqual(await Promise.all([...others, calls.submit('d')]), ['b', 'c', 'd'])
+  assert.deepEqual(groups, [['a'], ['b', 'c', 'd']])
+})
+
+test('a call that comes alone during the pause is made when it ends', async () => {
+  const { calls, groups, release } = newSubject({ pause: { ms: 30, untilWaiting: 3 } })
+  release()
+  assert.equal(await calls.submit('a'), 'a')
+  assert.equal(await calls.submit('b'), 'b')
+  assert.deepEqual(groups, [['a'], ['b']])
+})

@@ -19,6 +19,8 @@ type GroupOptions = {
   readonly groupMax: number
   /** How many groups are written at once. */
   readonly inFlightMax: number
+  /** From the start of a group to that of the next, unless `untilWaiting` calls wait: larger groups cost less. */
+  readonly pause?: { readonly ms: number; readonly untilWaiting: number }
   readonly onGroup?: OnGroup | undefined
 }
 
@@ -26,16 +28,20 @@ export class GroupedCalls<Call> {
   readonly #run: (calls: Call[]) => Promise<Settled[]>
   readonly #groupMax: number
   readonly #inFlightMax: number
+  readonly #pause: { readonly ms: number; readonly untilWaiting: number }
   readonly #onGroup: OnGroup
   readonly #waiting = new Set<Waiting<Call>>()
   #inFlight = 0
   #scheduled = false
+  #pausedUntilMs = 0
+  #pauseTimer: NodeJS.Timeout | undefined
 
   /** `run` settles every call of a group. */
   constructor(run: (calls: Call[]) => Promise<Settled[]>, options: GroupOptions) {
     this.#run = run
     this.#groupMax = options.groupMax
     this.#inFlightMax = options.inFlightMax
+    this.#pause = options.pause ?? { ms: 0, untilWaiting: 0 }
     this.#onGroup = options.onGroup ?? (() => {})
   }
 
@@ -58,14 +64,26 @@ export class GroupedCalls<Call> {
     })
   }
 
-  // Collects the calls of one iteration of the event loop.
+  // Collects the calls of one iteration of the event loop, or of the pause.
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.size === 0) return
+    const pauseMs = this.#pausedUntilMs - performance.now()
+    if (pauseMs > 0 && this.#waiting.size < this.#pause.untilWaiting) {
+      this.#pauseTimer ??= setTimeout(() => this.#endPause(), pauseMs)
+      return
+    }
+    clearTimeout(this.#pauseTimer)
+    this.#pauseTimer = undefined
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
       void this.#send()
     })
+  }
+
+  #endPause(): void {
+    this.#pauseTimer = undefined
+    this.#schedule()
   }
 
   async #send(): Promise<void> {
@@ -75,6 +93,7 @@ export class GroupedCalls<Call> {
       this.#inFlight += 1
       this.#schedule()
       const begunAtMs = performance.now()
+      this.#pausedUntilMs = begunAtMs + this.#pause.ms
       const results = await this.#settleAll(group)
       this.#onGroup({ calls: group.length, tookMs: performance.now() - begunAtMs })
       this.#inFlight -= 1
