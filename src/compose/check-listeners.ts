@@ -1,6 +1,8 @@
 /** Whether this process could listen where it is configured to, for the doctor. */
+
 import { listOpened, nameSetting } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
+import { formatHostPort } from '../domain/host-port.ts'
 import type { Finding } from '../store/store.ts'
 import { describeListenFault, tryListen } from '../web/http/listener.ts'
 
@@ -10,9 +12,9 @@ export function checkListeners(config: Config, isRunning: boolean): Promise<Find
     listOpened(config).map(async ({ name, address }): Promise<Finding> => {
       const check = `${name} listener`
       const error = await tryListen(address)
-      if (error === null) return { check, ok: true, detail: `${address.host}:${address.port} is free` }
+      if (error === null) return { check, ok: true, detail: `${formatHostPort(address)} is free` }
       if (error.code === 'EADDRINUSE' && isRunning)
-        return { check, ok: true, detail: `${address.host}:${address.port} is in use, and the service runs` }
+        return { check, ok: true, detail: `${formatHostPort(address)} is in use, and the service runs` }
       return {
         check,
         ok: false,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { formatHostPort } from '../domain/host-port.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import { describeAuthHooksListener } from './listeners.ts'
 import { ConfigError, parseConfig } from './parse-config.ts'
@@ -13,13 +14,15 @@ const complete = {
 }
 const read = (change: Environment, mode: Mode = 'serve') => {
   const { authHooks, authHooksUrl } = parseConfig({ ...complete, ...change }, mode)
-  return [authHooks === null ? null : `${authHooks.host}:${authHooks.port}`, authHooksUrl]
+  return [authHooks === null ? null : formatHostPort(authHooks), authHooksUrl]
 }
 
 test('auth servers are listened for in dev mode, and in production where an address is given', () => {
   assert.deepEqual(read({}), [null, null])
   assert.deepEqual(read({}, 'dev'), ['127.0.0.1:4025', 'http://127.0.0.1:4025'])
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '0.0.0.0:9000' }), ['0.0.0.0:9000', 'http://127.0.0.1:9000'])
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '[::]:9000' }), ['[::]:9000', 'http://[::1]:9000'])
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '10.0.0.5:9000' }), ['10.0.0.5:9000', 'http://10.0.0.5:9000'])
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), ['127.0.0.1:1', 'http://127.0.0.1:1'])
 })
 
@@ -35,6 +38,7 @@ test('the public address may have a path, and has no slash at its end', () => {
 test('the public address of the API is the listener on loopback, unless it is given', () => {
   const url = (change: Environment, mode: Mode = 'serve') => parseConfig({ ...complete, ...change }, mode).apiUrl
   assert.equal(url({}), 'http://127.0.0.1:4020')
+  assert.equal(url({ POSTERN_API_LISTEN: '[::1]:4020' }), 'http://[::1]:4020')
   assert.equal(url({ POSTERN_API_LISTEN: '0.0.0.0:4020' }), null)
   assert.equal(url({ POSTERN_API_LISTEN: '0.0.0.0:4020' }, 'dev'), 'http://127.0.0.1:4020')
   assert.equal(

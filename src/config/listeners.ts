@@ -2,6 +2,7 @@
 
 import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
 import { bareHost, isLoopback } from '../domain/client-network.ts'
+import { formatHostPort, reachOwn } from '../domain/host-port.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import type { Reader } from './reader.ts'
 import { defaultOf, type SettingName } from './settings.ts'
@@ -59,7 +60,7 @@ function readAuthHooks(reader: Reader): Pick<ListenersConfig, 'authHooks' | 'aut
  */
 function readPublicUrl({ fault, text }: Reader, name: SettingName, own: ListenAddress | null): string | null {
   const given = text(name).replace(/\/+$/, '')
-  if (given === '') return own && `http://127.0.0.1:${own.port}`
+  if (given === '') return own && `http://${formatHostPort(reachOwn(own))}`
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given))
     fault(`${name} must be a URL without query, user and password, such as https://postern.example.com`)
@@ -71,7 +72,7 @@ export const describeAuthHooksListener = ({
   authHooks,
   roles,
 }: Pick<ListenersConfig, 'authHooks'> & { readonly roles: ReadonlySet<string> }): string | null =>
-  authHooks !== null && roles.has('auth-hooks') ? `${authHooks.host}:${authHooks.port}` : null
+  authHooks !== null && roles.has('auth-hooks') ? formatHostPort(authHooks) : null
 
 export function readAddress({ fault, text }: Reader, name: SettingName, given = text(name)): ListenAddress {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+):(\d{1,5})$/i.exec(given)
@@ -140,7 +141,7 @@ const isForDev = ({ isSet, mode }: Reader): boolean =>
 function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
   const { fault, text } = reader
   const isDev = isForDev(reader)
-  const own = isDev ? `http://127.0.0.1:${links.port}` : ''
+  const own = isDev ? `http://${formatHostPort(reachOwn(links))}` : ''
   const baseUrl = (text('POSTERN_LINKS_BASE_URL') || own).replace(/\/+$/, '')
   if (baseUrl === '') return null
   const secure = isDev || baseUrl.startsWith('https:')

@@ -1,4 +1,5 @@
 /** `POSTERN_SMTP_URL` and the bounds of the relays. */
+import { formatHostPort } from '../domain/host-port.ts'
 import { type Reader, readWhole, urlEscapes } from './reader.ts'
 import { isRelayUrl, type ParsedRelay, parseRelayUrl } from './relay-url.ts'
 
@@ -55,7 +56,7 @@ function nameRelays(relays: readonly ParsedRelay[]): (ParsedRelay & { readonly n
   const count = new Map<string, number>()
   return relays.map((relay) => {
     const { address } = relay
-    const host = address.protocol === 'smtp' ? `${address.host}:${address.port}` : new URL(address.endpoint).host
+    const host = address.protocol === 'smtp' ? formatHostPort(address) : new URL(address.endpoint).host
     const nth = (count.get(host) ?? 0) + 1
     count.set(host, nth)
     return { ...relay, name: nth === 1 ? host : `${host}#${nth}` }

@@ -1,6 +1,8 @@
 /** Where reports about emails go that a relay has taken, and where they come in. */
+
 import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
+import { formatHostPort } from '../domain/host-port.ts'
 import { type EmailAddress, parsePlainAddress } from '../domain/request/email-address.ts'
 import type { BounceListenerOptions } from '../reports/bounce-listener.ts'
 import { type EventKey, parseEventKeys, provenServices } from '../services/event-keys.ts'
@@ -53,8 +55,8 @@ function readKeys({ fault, required }: Reader): readonly EventKey[] {
 /** As the management operations show them. */
 export const describeReports = ({ bounceAddress, bounce, reports }: ReportsConfig) => ({
   bounceAddress,
-  bounceListener: bounce && `${bounce.address.host}:${bounce.address.port}`,
-  reportsListener: reports && `${reports.address.host}:${reports.address.port}`,
+  bounceListener: bounce && formatHostPort(bounce.address),
+  reportsListener: reports && formatHostPort(reports.address),
   reportProviders: reports === null ? [] : provenServices(reports.keys).map(({ name }) => name),
 })
 

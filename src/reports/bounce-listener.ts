@@ -3,6 +3,7 @@
  * says 250 once a report is recorded; while it cannot be, 451, and the sender keeps it. A stranger's mail
  * ends at RCPT, without the store.
  */
+
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
@@ -10,6 +11,7 @@ import { reportMax } from '../domain/bounds.ts'
 import { isPrivateNetwork, toClientAddress } from '../domain/client-network.ts'
 import { ConnectionLimits } from '../domain/connection-limits.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
+import { formatHostPort } from '../domain/host-port.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { Turns } from '../domain/turns.ts'
 import { StoreUnavailable } from '../store/store.ts'
@@ -109,7 +111,9 @@ export class BounceListener {
     const server = this.#server.server as Server
     return new Promise((resolve, reject) => {
       server.once('error', reject)
-      this.#server.listen(port, host, () => resolve(`smtp://${host}:${(server.address() as AddressInfo).port}`))
+      this.#server.listen(port, host, () =>
+        resolve(`smtp://${formatHostPort({ host, port: (server.address() as AddressInfo).port })}`),
+      )
     })
   }
 

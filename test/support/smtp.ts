@@ -17,7 +17,7 @@ import { eventually } from './wait.ts'
 export type Received = { from: string; to: string[]; raw: string; secure: boolean; user: string | undefined }
 
 /** Takes every message and keeps it. */
-export async function startSmtpServer(scope: Scope, options: SMTPServerOptions = {}) {
+export async function startSmtpServer(scope: Scope, options: SMTPServerOptions = {}, host = '127.0.0.1') {
   const received: Received[] = []
   const server = new SMTPServer({
     authOptional: true,
@@ -42,7 +42,7 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
     ...options,
   })
   server.on('error', () => {})
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
   atEnd(scope, () => new Promise((resolve) => server.close(() => resolve(undefined))))
   const { port } = server.server.address() as AddressInfo
   const first = () => eventually(() => received[0])

@@ -3,6 +3,7 @@
  * to everything (also below the routes), no request log that could hold a secret. Malformed HTTP is
  * answered 400 with our JSON; a request that arrives too slowly is closed without an answer.
  */
+
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -15,6 +16,7 @@ import fastify, {
   type FastifyRequest,
 } from 'fastify'
 import { isPrivateNetwork } from '../../domain/client-network.ts'
+import { formatHostPort, reachOwn } from '../../domain/host-port.ts'
 import { newId } from '../../domain/id.ts'
 import type { Emit } from '../../observe/events.ts'
 import { limitConnections } from './limit-connections.ts'
@@ -169,8 +171,6 @@ export async function close(listener: FastifyInstance, graceMs: number): Promise
 }
 
 /** How this machine itself reaches a listener on every address. */
-const loopbackByAny: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
 /** IPv4 where the machine has it. */
 const findLocalhost = async (): Promise<string> =>
   (await lookup('localhost', 4).catch(() => lookup('localhost'))).address
@@ -187,7 +187,7 @@ const listenFaults: Readonly<Record<string, string>> = {
 /** Says why an address cannot be listened on, and what to do; null for an error that says nothing of it. */
 export function describeListenFault({ host, port }: ListenAddress, error: unknown): string | null {
   const fault = listenFaults[(error as NodeJS.ErrnoException).code ?? '']
-  return fault === undefined ? null : `${host.includes(':') ? `[${host}]` : host}:${port} ${fault}`
+  return fault === undefined ? null : `${formatHostPort({ host, port })} ${fault}`
 }
 
 /** Whether an address can be listened on: null, or the error. */
@@ -209,6 +209,5 @@ export async function listen(listener: FastifyInstance, address: ListenAddress):
   const host = address.host === 'localhost' ? await findLocalhost() : address.host
   await listener.listen({ host, port: address.port })
   const bound = listener.server.address() as AddressInfo
-  const reached = loopbackByAny[bound.address] ?? bound.address
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${bound.port}`
+  return `http://${formatHostPort(reachOwn({ host: bound.address, port: bound.port }))}`
 }

@@ -1,8 +1,10 @@
 /** Connecting to the writable server of a cluster. */
+
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import pg from 'pg'
 import { explainReason } from '../../../domain/delivery/network-fault.ts'
+import { formatHostPort } from '../../../domain/host-port.ts'
 import type { DatabaseHost, PostgresAddress } from '../../database-address.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { within } from './deadline.ts'
@@ -45,7 +47,7 @@ async function dial(address: PostgresAddress, host: DatabaseHost, endMs: number)
   } catch (error) {
     socket.destroy()
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StoreUnavailable(`${host.host}:${host.port}: ${explainReason(reason)}`, { cause: error })
+    throw new StoreUnavailable(`${formatHostPort(host)}: ${explainReason(reason)}`, { cause: error })
   }
 }
 
