@@ -52,7 +52,7 @@ const usualGroupMax = 128
 /** How long a worker waits for the database; its leases last much longer. */
 const workerDeadlineMs = 10_000
 const clockEveryMs = 10_000
-/** No request waits for an outcome, but an email whose outcome is not stored is sent again if the process dies. */
+/** Nobody waits for an outcome. An email whose outcome is not stored is sent again if the process dies. */
 const outcomePause = { ms: 20, untilWaiting: 16 }
 
 /** The functions of the queue that are methods of the store as they are. */

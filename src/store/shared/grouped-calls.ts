@@ -19,7 +19,7 @@ type GroupOptions = {
   readonly groupMax: number
   /** How many groups are written at once. */
   readonly inFlightMax: number
-  /** From the start of a group to that of the next, unless `untilWaiting` calls wait: larger groups cost less. */
+  /** From the start of a group to that of the next, unless `untilWaiting` calls wait. */
   readonly pause?: { readonly ms: number; readonly untilWaiting: number }
   readonly onGroup?: OnGroup | undefined
 }

@@ -39,10 +39,11 @@ const appTurns = sqlFunction('app_turns')
 const pickInTurns = sqlFunction('pick_in_turns')
 const lostLeaseWait = sqlFunction('lost_lease_wait')
 const maintainQueue = sqlFunction('maintain_queue', [appendTrail, lostLeaseWait])
+const chooseMail = sqlFunction('choose_mail', [appTurns, pickInTurns])
 const missingSessions = sqlFunction('missing_sessions')
 const claim = calledFunction<Input>(
   'claim',
-  [appTurns, pickInTurns, maintainQueue, missingSessions, finish],
+  [chooseMail, maintainQueue, missingSessions, finish],
   [
     ['p_self', 'int', ({ context }) => context.self],
     ['p_slot', 'int', ({ context }) => context.slot],
@@ -63,7 +64,7 @@ const claim = calledFunction<Input>(
   ],
 )
 
-export const claimFunctions = [appTurns, pickInTurns, lostLeaseWait, maintainQueue, missingSessions, claim]
+export const claimFunctions = [appTurns, pickInTurns, chooseMail, lostLeaseWait, maintainQueue, missingSessions, claim]
 
 type ClaimedRow = Row & ClaimRow & { readonly now_ms: number; readonly sealed: Uint8Array; readonly version: number }
 type LastRow = {

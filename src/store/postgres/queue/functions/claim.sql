@@ -12,8 +12,7 @@ language plpgsql {{settings}} as $$
 declare
   {{commitDurably}}
   now_ms bigint := {{clockMs}};
-  turns_max int := least(greatest(p_max, 8), {{appsPerClaim}}); -- of some apps, other workers may be taking the mail
-  kept record; suspect record; turns text[]; chosen record; expired text[] := '{}';
+  kept record; chosen record; expired text[] := '{}';
 begin
   -- Most claims of a quiet service end here.
   if (select sum(count) from queue_depth) = 0 and not exists (select from queue) then app_id := p_after; return next; return; end if;
@@ -31,21 +30,7 @@ begin
     missing := {{missing_sessions}}(p_session);
   end if;
 
-  select q.email_id as id, q.expires_at <= now_ms as is_expired into suspect from queue q
-    where {{isSuspect}}
-      and exists (select from app a where a.app_id = q.app_id and a.status = 'active')
-    order by q.email_id limit 1 for update of q skip locked;
-  turns := {{app_turns}}(p_after, turns_max, p_per_app, p_leased_apps);
-  if suspect.id is not null and p_take_suspect and not (p_suspect_last and cardinality(turns) > 0) then
-    -- A suspect is out of turn.
-    select array[suspect.id] as picked,
-      case when suspect.is_expired then array[suspect.id] else '{}' end as expired, p_after as last_app
-      into chosen;
-  else
-    chosen := {{pick_in_turns}}(now_ms, turns, p_max, p_per_app, p_leased_apps);
-  end if;
-  more := cardinality(chosen.picked) > 0 and (cardinality(chosen.picked) >= p_max or cardinality(turns) >= turns_max
-    or cardinality(chosen.expired) > 0 or (suspect.id is not null and p_take_suspect));
+  chosen := {{choose_mail}}(now_ms, p_max, p_per_app, p_after, p_suspect_last, p_take_suspect, p_leased_apps);
   return query with leased as (
       update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
         session_id = p_session, lease_until = now_ms + {{leaseMs}}, due_at = now_ms + {{leaseMs}}, missing_key = null
@@ -55,9 +40,7 @@ begin
     select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, now_ms, l.traceparent, l.sealed,
       a.slug, a.version, a.status, a.created_at, a.settings, false, false, null::text[], null::text[], null::text[], null::int[], null::int[]
     from leased l join app a on a.app_id = l.app_id order by l.n;
-  -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
-  app_id := coalesce(chosen.last_app, turns[cardinality(turns)], p_after);
-  suspects := suspect.id is not null and not p_take_suspect;
+  app_id := chosen.last_app; more := chosen.more; suspects := chosen.suspects;
   -- Expired mail that maintenance has not reached was picked too, so that the turns go on; it ends here.
   expired := expired || chosen.expired;
   if cardinality(expired) > 0 then

@@ -5,8 +5,7 @@ create function enqueue({{parameters}})
 returns table (kind text, email_id text, quota bigint, wait_us bigint, superseded text)
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
-declare
-  {{commitDurably}}
+declare {{commitDurably}}
   now_us bigint; now_ms bigint; day_number bigint; free_places bigint; suppressing boolean; decided record;
   app_versions bigint[]; key_quotas bigint[]; recipient_quotas bigint[]; daily_quotas bigint[]; accepted_today bigint[];
   keys_valid boolean[]; keys_due boolean[]; arrivals bigint[]; new_buckets boolean[];
@@ -17,9 +16,8 @@ begin
   now_ms := now_us / 1000; day_number := now_us / {{dayUs}};
   select p_queue_max - sum(count), exists (select from suppression) into free_places, suppressing from queue_depth;
 
-  select array_agg(active.version order by n), array_agg(active.key_per_minute order by n),
-      array_agg(active.recipient_per_hour order by n), array_agg(active.daily order by n),
-      array_agg(coalesce((select today.count from usage_day today where today.app_id = app.id
+  select array_agg(active.version order by n), array_agg(active.key_per_minute order by n), array_agg(active.recipient_per_hour order by n),
+      array_agg(active.daily order by n), array_agg(coalesce((select today.count from usage_day today where today.app_id = app.id
         and today.day = day_number and today.event = 'accepted' and today.slot = 0), 0) order by n)
     into app_versions, key_quotas, recipient_quotas, daily_quotas, accepted_today
     from unnest(p_apps) with ordinality app(id, n)
@@ -40,26 +38,22 @@ begin
   end if;
 
   -- A request that was refused already has no buckets of recipients; the limit of its key is charged all the same.
-  decided := {{decide}}(p_now_us => now_us, p_free_places => free_places, p_app_versions => app_versions,
-    p_key_quotas => key_quotas, p_recipient_quotas => recipient_quotas, p_daily_quotas => daily_quotas,
-    accepted_today => accepted_today, p_keys_valid => keys_valid, p_key_app => p_key_app,
-    p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
-    p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash,
-    p_email_id => p_email_id, arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
+  decided := {{decide}}(p_now_us => now_us, p_free_places => free_places, p_app_versions => app_versions, p_key_quotas => key_quotas,
+    p_recipient_quotas => recipient_quotas, p_daily_quotas => daily_quotas, accepted_today => accepted_today, p_keys_valid => keys_valid,
+    p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
+    p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash, p_email_id => p_email_id,
+    arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
   if suppressing then
-    select * into decided.kinds, reasons from {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app,
-      p_key => p_key, p_type => p_type, p_recipient => p_recipient, kinds => decided.kinds);
+    select * into decided.kinds, reasons from {{suppress}}(now_ms, p_apps, p_key_app, p_key, p_type, p_recipient, decided.kinds);
   end if;
-  perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys,
-    p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
-    p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,
-    p_charged => decided.charged, p_new => new_buckets, p_keys_due => keys_due);
+  perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app,
+    p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app, p_key => p_key, p_refusal => p_refusal,
+    p_kinds => decided.kinds, p_arrivals => decided.arrivals, p_charged => decided.charged, p_new => new_buckets, p_keys_due => keys_due);
   if decided.queued > 0 then
-    perform {{write_emails}}(p_now_ms => now_ms, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app,
-      p_key => p_key, p_kinds => decided.kinds, p_reasons => reasons, p_email_id => p_email_id, p_type => p_type,
-      p_expires_at => p_expires_at, p_recipient => p_recipient, p_traceparent => p_traceparent,
-      p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
-      p_request_keys => p_request_keys, p_request_key_app => p_request_key_app, p_bodies => decided.known_bodies,
+    perform {{write_emails}}(p_now_ms => now_ms, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app, p_key => p_key,
+      p_kinds => decided.kinds, p_reasons => reasons, p_email_id => p_email_id, p_type => p_type, p_expires_at => p_expires_at,
+      p_recipient => p_recipient, p_traceparent => p_traceparent, p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length,
+      p_sealed => p_sealed, p_request_keys => p_request_keys, p_request_key_app => p_request_key_app, p_bodies => decided.known_bodies,
       p_emails => decided.known_emails, p_remembered => decided.remembered);
     if cardinality(p_older) > 0 then cancelled := {{supersede}}(p_slot, now_ms, decided.kinds, p_expires_at, p_older, p_older_row); end if;
     update queue_depth set count = count + cardinality(array_positions(decided.kinds, 'queued')) where slot = p_slot;
