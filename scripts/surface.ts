@@ -18,8 +18,9 @@ import { root } from './build.ts'
 import { listMetrics } from './tables.ts'
 
 /**
- * A line is something that works: `GET /v1/apps 200.items[]: App`. A line that begins with "needs"
- * is something that a caller must give: `needs POST /v1/tokens body.name`.
+ * A line is something that works: `GET /v1/apps 200.items[]: App`, or that every answer has, and not as null:
+ * `GET /v1/apps 200.items always`. A line that begins with "needs" is something that a caller must give or keep
+ * to: `needs POST /v1/tokens body.name`, `needs POST /v1/tokens body.name:maxLength=80`.
  */
 export function listSurface(): string[] {
   const lines = [
@@ -60,13 +61,17 @@ function listApi(api: string, document: Json): string[] {
     Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
   )
   return [
-    ...Object.entries(schemas).flatMap(([name, schema]) => listFields(schema, `schema ${api}.${name}`)),
+    ...Object.entries(schemas).flatMap(([name, schema]) => [
+      ...listFields(schema, `schema ${api}.${name}`),
+      ...(name.endsWith('Request') ? [] : listAlways(schema, `schema ${api}.${name}`)),
+    ]),
     ...operations.flatMap(([name, { parameters = [], requestBody, responses }]) => [
       name,
       ...(parameters as Json[])
         .map(resolve)
         .flatMap(({ in: place, name: parameter, required, schema }) => [
           ...(required === true && place !== 'path' ? [`needs ${name} ${place}.${parameter}`] : []),
+          ...listNeeds(schema as Json, `needs ${name} ${place}.${parameter}`, resolve),
           ...listFields(schema as Json, `${name} ${place}.${parameter}`),
         ]),
       ...listBodies(requestBody).flatMap((schema) => [
@@ -74,7 +79,10 @@ function listApi(api: string, document: Json): string[] {
         ...listFields(schema, `${name} body`),
       ]),
       ...Object.entries((responses ?? {}) as Record<string, Json>).flatMap(([status, response]) =>
-        listBodies(resolve(response)).flatMap((schema) => listFields(schema, `${name} ${status}`)),
+        listBodies(resolve(response)).flatMap((schema) => [
+          ...listFields(schema, `${name} ${status}`),
+          ...listAlways(schema, `${name} ${status}`),
+        ]),
       ),
     ]),
   ]
@@ -104,14 +112,36 @@ function listFields(schema: Json, place: string): string[] {
   ]
 }
 
-/** The fields that a request must have. */
+/** The fields that every answer has, and that are never null. */
+function listAlways({ items, properties = {}, required = [] }: Json, place: string): string[] {
+  return [
+    ...(items === undefined ? [] : listAlways(items as Json, `${place}[]`)),
+    ...Object.entries(properties as Record<string, Json>).flatMap(([name, inner]) => {
+      const field = `${place}.${name}`
+      const isAlways = (required as string[]).includes(name) && !listFields(inner, field).includes(`${field}: null`)
+      return [...(isAlways ? [`${field} always`] : []), ...listAlways(inner, field)]
+    }),
+  ]
+}
+
+const bounds = ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'pattern'] as const
+
+/** The fields that a request must have, and the bounds of all. */
 function listNeeds(given: Json, place: string, resolve: (schema: Json) => Json): string[] {
-  const { properties = {}, required = [] } = resolve(given)
-  return (required as string[]).flatMap((name) => {
-    const field = (properties as Record<string, Json>)[name]
-    const inner = `${place}.${name}`
-    return [inner, ...(field === undefined ? [] : listNeeds(field, inner, resolve))]
-  })
+  const schema = resolve(given)
+  const { anyOf, allOf, oneOf, items, properties = {}, required = [] } = schema
+  const alternatives = [anyOf, allOf, oneOf].flatMap((list) => (list ?? []) as Json[])
+  const found = bounds.filter((bound) => schema[bound] !== undefined)
+  return [
+    // The last word of a line is what is needed.
+    ...found.map((bound) => `${place}:${bound}=${String(schema[bound]).replaceAll(' ', '\\x20')}`),
+    ...alternatives.flatMap((inner) => listNeeds(inner, place, resolve)),
+    ...(items === undefined ? [] : listNeeds(items as Json, `${place}[]`, resolve)),
+    ...Object.entries(properties as Record<string, Json>).flatMap(([name, field]) => [
+      ...((required as string[]).includes(name) ? [`${place}.${name}`] : []),
+      ...listNeeds(field, `${place}.${name}`, resolve),
+    ]),
+  ]
 }
 
 function listCommands(): string[] {

@@ -28,6 +28,7 @@ const kinds: readonly (readonly [string, string])[] = [
   ['a webhook', 'webhook email.bounced'],
   ['a refusal', 'refusal url_not_allowed 403'],
   ['an export of the client', 'client ./better-auth betterAuthEmail'],
+  ['a field of every answer', 'schema management.Email.attempts always'],
 ]
 for (const [kind, line] of kinds)
   test(`${kind} that goes is noticed: ${line}`, () => {
@@ -40,6 +41,16 @@ for (const [kind, line] of kinds)
       [line],
     )
   })
+
+test('a bound that is new or other than before is noticed, and one that goes is not', () => {
+  const bound = 'needs POST /v1/email body.to:maxLength=254'
+  assert.ok(now.includes(bound), 'it is there today')
+  const others = now.filter((line) => line !== bound)
+  const tighter = bound.replace('254', '99')
+  assert.deepEqual(findBreaks(others, now), [bound])
+  assert.deepEqual(findBreaks(now, [...others, tighter]), [tighter])
+  assert.deepEqual(findBreaks(now, others), [])
+})
 
 test('what is new breaks nothing, unless a caller of the last release must give it', () => {
   const old = ['POST /v1/x', 'POST /v1/x body.a: string', 'needs POST /v1/x body.a']
