@@ -188,6 +188,7 @@ if (unknown !== undefined) {
 try {
   mkdirSync(out, { recursive: true })
   build()
+  setModes(dist)
   let made: string | null = null
   const tree = () => (made ??= makeTree())
   for (const name of named.length > 0 ? named : Object.keys(formats)) {
