@@ -334,6 +334,7 @@ export function fairness(it: It): void {
     for (const sender of senders) await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
     const turns: string[] = []
     for (let i = 0; i < 6; i++) turns.push(...(await claim(store, 2)).map((held) => held.appId))
+    assert.equal(new Set(turns.slice(0, 6)).size, 6, 'each once before any twice')
     const firstTwelve = kinds(turns.map((kind) => ({ kind })))
     assert.deepEqual(Object.values(firstTwelve), [2, 2, 2, 2, 2, 2])
   })
