@@ -47,6 +47,16 @@ export function keysAndApps(it: It): void {
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
   })
 
+  it('a key that a process has used is refused once it is deleted', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+    await store.revokeKey(sender.keyId, operator)
+    advance(31 * day)
+    for (let step = 0; step < 50; step++) await store.maintain()
+    assert.deepEqual(await store.listKeys(sender.app.id), [])
+    assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
+  })
+
   it('a key stops at its expiry, an app when it is disabled or deleted', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const hash = hashDeliveryKey(newDeliveryKey())

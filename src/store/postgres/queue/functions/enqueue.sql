@@ -22,7 +22,7 @@ begin
     into app_versions, key_quotas, recipient_quotas, daily_quotas, accepted_today
     from unnest(p_apps) with ordinality app(id, n)
     left join app active on active.app_id = app.id and active.status = 'active';
-  select array_agg(key.id = p_apps[key.app] or coalesce(k.revoked_at is null and (k.expires_at is null or k.expires_at > now_ms), false) order by n),
+  select array_agg(key.id = p_apps[key.app] or (k.key_id is not null and k.revoked_at is null and (k.expires_at is null or k.expires_at > now_ms)) order by n),
       array_agg(coalesce(k.last_used_at, 0) <= now_ms - {{lastUseEveryMs}} order by n)
     into keys_valid, keys_due
     from unnest(p_keys, p_key_app) with ordinality key(id, app, n) left join delivery_key k on k.key_id = key.id;
