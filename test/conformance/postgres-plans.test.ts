@@ -224,3 +224,38 @@ test('with 100,000 rows in each table, the mail path scans no table that grows, 
     assert.ok(read < 5000, `${table}: ${read} index entries for 100 emails`)
   }
 })
+
+test('with 3,000 apps that have ready mail, a claim does not read all apps', async (t) => {
+  const url = await postgresUrl(t)
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const ring = newRing()
+  const open = async () => {
+    const store = await openPostgresStore({ address, ring, queueMax: 1e9 })
+    atEnd(t, () => store.close())
+    return store
+  }
+  const first = await open()
+  await queueMany(first, await newSender(first, 'acme', { keyPerMinute: 1000 }), 1)
+  await first.close()
+  const schema = schemaOf(url)
+  const columns = 'version, status, status_at, created_at, updated_at, settings'
+  await runSql(
+    url,
+    `insert into "${schema}".app (app_id, slug, ${columns})
+      select 'app_' || n, 's' || n, ${columns} from "${schema}".app, generate_series(1, 3000) n;
+    insert into "${schema}".queue select (jsonb_populate_record(q,
+        jsonb_build_object('email_id', 'em_' || n, 'app_id', 'app_' || n % 3000 + 1))).*
+      from "${schema}".queue q, generate_series(1, 20000) n`,
+  )
+  for (const table of ['app', 'queue']) await runSql(url, `vacuum (analyze) "${schema}".${table}`)
+  const store = await open()
+  const before = await readCounters(url)
+  for (let n = 0; n < 5; n++) {
+    const { ended } = await store.claimDue({ max: 32, perApp: 50, leases: [] })
+    assert.ok(ended.length > 0, 'the content of the copies is that of another email')
+  }
+  await store.close()
+  await untilReported(url)
+  assert.equal((await readCounters(url)).app?.scans, before.app?.scans)
+})
