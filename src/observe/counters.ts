@@ -237,7 +237,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     on: { leases_taken_back: ({ lost }, count) => count({}, lost.length) },
   }),
   postern_claim_seconds: metric({
-    help: 'Duration of a claim of due mail',
+    help: 'Duration of a claim of due mail, with its pause of up to 8 ms on PostgreSQL',
     buckets: shortBuckets,
     on: { mail_claimed: ({ tookMs }, count) => count({}, tookMs / 1000) },
   }),

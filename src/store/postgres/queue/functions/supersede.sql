@@ -11,6 +11,7 @@ begin
         where o.id = q.email_id and p_kinds[request] = 'queued' and q.expires_at <= p_expires_at[request])
     order by email_id for update skip locked);
   count := cardinality(waiting);
+  if count = 0 then return null; end if;
   perform {{finish}}(p_slot, p_now_ms, waiting, array_fill('cancelled'::text, array[count]),
     array_fill('superseded'::text, array[count]), array_fill(null::jsonb, array[count]));
   -- Of two requests with the same older email, the first supersedes it.
