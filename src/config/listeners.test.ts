@@ -21,7 +21,7 @@ test('auth servers are listened for in dev mode, and in production where an addr
   assert.deepEqual(read({}), [null, null])
   assert.deepEqual(read({}, 'dev'), ['127.0.0.1:4025', 'http://127.0.0.1:4025'])
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '0.0.0.0:9000' }), ['0.0.0.0:9000', 'http://127.0.0.1:9000'])
-  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '[::]:9000' }), ['[::]:9000', 'http://[::1]:9000'])
+  assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '[::]:9000' }), ['[::]:9000', 'http://127.0.0.1:9000'])
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '10.0.0.5:9000' }), ['10.0.0.5:9000', 'http://10.0.0.5:9000'])
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), ['127.0.0.1:1', 'http://127.0.0.1:1'])
 })
@@ -69,4 +69,10 @@ test('a process without the role listens for no auth server; a command of dev mo
   const { POSTERN_DATABASE_URL: _, ...ofDev } = complete
   assert.equal(parseConfig(ofDev, 'command').authHooksUrl, 'http://127.0.0.1:4025')
   assert.equal(parseConfig(ofDev, 'command').linksBaseUrl, 'http://127.0.0.1:4021')
+  for (const [listen, url] of [
+    ['[::1]:1', 'http://[::1]:1'],
+    ['[::]:1', 'http://127.0.0.1:1'],
+    ['192.168.1.5:1', 'http://127.0.0.1:1'],
+  ])
+    assert.equal(parseConfig({ ...ofDev, POSTERN_LINKS_LISTEN: listen }, 'command').linksBaseUrl, url)
 })

@@ -141,7 +141,7 @@ const isForDev = ({ isSet, mode }: Reader): boolean =>
 function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
   const { fault, text } = reader
   const isDev = isForDev(reader)
-  const own = isDev ? `http://${formatHostPort(reachOwn(links))}` : ''
+  const own = isDev ? `http://${links.host === '::1' ? '[::1]' : '127.0.0.1'}:${links.port}` : ''
   const baseUrl = (text('POSTERN_LINKS_BASE_URL') || own).replace(/\/+$/, '')
   if (baseUrl === '') return null
   const secure = isDev || baseUrl.startsWith('https:')

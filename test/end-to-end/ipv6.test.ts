@@ -19,7 +19,7 @@ test('with listeners and a relay at IPv6 addresses, mail is sent, and each addre
     ...(await serveEnvironment(t)),
     POSTERN_API_LISTEN: '[::1]:0',
     POSTERN_OPS_LISTEN: '[::1]:0',
-    POSTERN_CONSOLE_LISTEN: '[::]:0',
+    POSTERN_CONSOLE_LISTEN: '[::1]:0',
     POSTERN_BOUNCE_LISTEN: `[::1]:${bounces}`,
     POSTERN_BOUNCE_ADDRESS: 'bounce@acme.test',
     POSTERN_SMTP_URL: `smtp://[::1]:${port}`,

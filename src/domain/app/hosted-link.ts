@@ -80,7 +80,7 @@ const issue = (code: string, message: string): Issue => ({ field: 'hostedLinks',
 export const isLinksBaseUrl = (text: string): boolean =>
   URL.canParse(text) &&
   (/^https:\/\/[^/?#@\s]+(?:\/[^?#\s]*)?$/.test(text) ||
-    /^http:\/\/(?:localhost|127\.0\.0\.1)(?::\d+)?(?:\/[^?#\s]*)?$/.test(text))
+    /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/[^?#\s]*)?$/.test(text))
 
 function checkBaseUrl(baseUrl: string | null): Issue[] {
   if (baseUrl === null) {

@@ -170,7 +170,6 @@ export async function close(listener: FastifyInstance, graceMs: number): Promise
   clearTimeout(timer)
 }
 
-/** How this machine itself reaches a listener on every address. */
 /** IPv4 where the machine has it. */
 const findLocalhost = async (): Promise<string> =>
   (await lookup('localhost', 4).catch(() => lookup('localhost'))).address
