@@ -19,8 +19,8 @@ import { listMetrics } from './tables.ts'
 
 /**
  * A line is something that works: `GET /v1/apps 200.items[]: App`, or that every answer has, and not as null:
- * `GET /v1/apps 200.items always`. A line that begins with "needs" is something that a caller must give or keep
- * to: `needs POST /v1/tokens body.name`, `needs POST /v1/tokens body.name:maxLength=80`.
+ * `GET /v1/apps 200.items always`. A line that begins with "needs" is something that a caller must give or
+ * keep to: `needs POST /v1/tokens body.name`, `needs POST /v1/tokens body.name:maxLength=80`.
  */
 export function listSurface(): string[] {
   const lines = [
