@@ -7,8 +7,8 @@ const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : 
 export const formatHostPort = ({ host, port }: HostPort): string => `${bracketed(host)}:${port}`
 
 /**
- * Where this machine reaches a server that listens at an address: on loopback if it listens on all. `::` takes
- * IPv4 too.
+ * Where this machine reaches a server that listens at an address: on loopback if it listens on all. `::`
+ * takes IPv4 too.
  */
 export const reachOwn = ({ host, port }: HostPort): HostPort => ({
   host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host,
