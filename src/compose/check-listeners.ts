@@ -1,5 +1,4 @@
 /** Whether this process could listen where it is configured to, for the doctor. */
-
 import { listOpened, nameSetting } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import { formatHostPort } from '../domain/host-port.ts'

@@ -1,10 +1,8 @@
 /** Where a server listens, or is. */
 type HostPort = { readonly host: string; readonly port: number }
 
-const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
-
 /** `host:port`, as URLs have it: an IPv6 address is in brackets. */
-export const formatHostPort = ({ host, port }: HostPort): string => `${bracketed(host)}:${port}`
+export const formatHostPort = ({ host, port }: HostPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /**
  * Where this machine reaches a server that listens at an address: on loopback if it listens on all. `::`

@@ -12,6 +12,18 @@ import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 import { day, deferred, delivered, newSender, request, type Sender } from './subject.ts'
 
+/** Opens stores on one database, each with connections and plans of its own. */
+function newOpener(t: TestContext, url: string): () => Promise<Store> {
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const ring = newRing()
+  return async () => {
+    const store = await openPostgresStore({ address, ring, queueMax: 1e9 })
+    atEnd(t, () => store.close()) // also when the test fails: an open store keeps the process
+    return store
+  }
+}
+
 const queueMany = (store: Store, sender: Sender, count: number) =>
   Promise.all(Array.from({ length: count }, (_, n) => store.enqueue(request(store, sender, { to: `p${n}@x.org` }))))
 
@@ -41,14 +53,7 @@ const untilReported = (url: string) =>
 test('statistics that were taken while the queue was empty make no claim and no outcome read the whole queue', async (t) => {
   const url = await postgresUrl(t)
   const schema = schemaOf(url)
-  const address = databaseAt(url)
-  assert.ok(address.engine === 'postgres')
-  const ring = newRing()
-  const open = async () => {
-    const store = await openPostgresStore({ address, ring, queueMax: 1_000_000 })
-    atEnd(t, () => store.close()) // also when the test fails: an open store keeps the process
-    return store
-  }
+  const open = newOpener(t, url)
   const read = async () => {
     const [row] = await runSql<{ read: string }>(
       url,
@@ -83,10 +88,7 @@ test('statistics that were taken while the queue was empty make no claim and no 
 test('no statement takes a second core from the mail', async (t) => {
   const { url } = await startPostgres(t)
   await runSql(url, 'alter database postgres set debug_parallel_query = on') // a worker for every plan that allows it
-  const address = databaseAt(url)
-  assert.ok(address.engine === 'postgres')
-  const store = await openPostgresStore({ address, ring: newRing(), queueMax: 1_000_000 })
-  atEnd(t, () => store.close())
+  const store = await newOpener(t, url)()
   await queueMany(store, await newSender(store, 'acme'), 3)
   await store.summariseQueue()
   await store.measureQueue()
@@ -192,14 +194,7 @@ async function useMailPath(store: Store, sender: Sender): Promise<void> {
 
 async function measureMailPath(t: TestContext, rows: number): Promise<Record<string, { scans: number; read: number }>> {
   const url = await postgresUrl(t)
-  const address = databaseAt(url)
-  assert.ok(address.engine === 'postgres')
-  const ring = newRing()
-  const open = async () => {
-    const store = await openPostgresStore({ address, ring, queueMax: 1e9 })
-    atEnd(t, () => store.close())
-    return store
-  }
+  const open = newOpener(t, url)
   const first = await open()
   const sender = await newSender(first, 'acme')
   await first.maintain()
@@ -227,14 +222,7 @@ test('with 100,000 rows in each table, the mail path scans no table that grows, 
 
 test('with 3,000 apps that have ready mail, a claim does not read all apps', async (t) => {
   const url = await postgresUrl(t)
-  const address = databaseAt(url)
-  assert.ok(address.engine === 'postgres')
-  const ring = newRing()
-  const open = async () => {
-    const store = await openPostgresStore({ address, ring, queueMax: 1e9 })
-    atEnd(t, () => store.close())
-    return store
-  }
+  const open = newOpener(t, url)
   const first = await open()
   await queueMany(first, await newSender(first, 'acme', { keyPerMinute: 1000 }), 1)
   await first.close()

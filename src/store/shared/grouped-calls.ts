@@ -67,23 +67,17 @@ export class GroupedCalls<Call> {
   // Collects the calls of one iteration of the event loop, or of the pause.
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.size === 0) return
+    clearTimeout(this.#pauseTimer)
     const pauseMs = this.#pausedUntilMs - performance.now()
     if (pauseMs > 0 && this.#waiting.size < this.#pause.untilWaiting) {
-      this.#pauseTimer ??= setTimeout(() => this.#endPause(), pauseMs)
+      this.#pauseTimer = setTimeout(() => this.#schedule(), pauseMs)
       return
     }
-    clearTimeout(this.#pauseTimer)
-    this.#pauseTimer = undefined
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
       void this.#send()
     })
-  }
-
-  #endPause(): void {
-    this.#pauseTimer = undefined
-    this.#schedule()
   }
 
   async #send(): Promise<void> {

@@ -3,7 +3,6 @@
  * to everything (also below the routes), no request log that could hold a secret. Malformed HTTP is
  * answered 400 with our JSON; a request that arrives too slowly is closed without an answer.
  */
-
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -184,9 +183,9 @@ const listenFaults: Readonly<Record<string, string>> = {
 }
 
 /** Says why an address cannot be listened on, and what to do; null for an error that says nothing of it. */
-export function describeListenFault({ host, port }: ListenAddress, error: unknown): string | null {
+export function describeListenFault(address: ListenAddress, error: unknown): string | null {
   const fault = listenFaults[(error as NodeJS.ErrnoException).code ?? '']
-  return fault === undefined ? null : `${formatHostPort({ host, port })} ${fault}`
+  return fault === undefined ? null : `${formatHostPort(address)} ${fault}`
 }
 
 /** Whether an address can be listened on: null, or the error. */
