@@ -20,7 +20,10 @@ import type { WorkerSession } from './worker-session.ts'
  */
 const maintainEveryMs = 250
 
-/** From the start of a claim of all there was to the next one, which takes the mail of several commits. */
+/**
+ * From the start of a claim that took several emails, and all there was, to the next one, which will find
+ * several again.
+ */
 const claimEveryMs = 8
 
 type Input = {
@@ -104,6 +107,7 @@ export class Claims {
   #maintainedAtMs = 0
   /** When the last claim began if it took all there was, by `performance.now()`. */
   #tookAllAtMs = Number.NEGATIVE_INFINITY
+  #pausedUntilMs = 0
 
   constructor(context: PostgresContext, missing: MissingSessions, session: () => WorkerSession | null) {
     this.#context = context
@@ -115,7 +119,7 @@ export class Claims {
   tookAllSince = (ms: number): boolean => this.#tookAllAtMs >= ms
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
-    const pauseMs = this.#tookAllAtMs + claimEveryMs - performance.now()
+    const pauseMs = this.#pausedUntilMs - performance.now()
     if (pauseMs > 0) await sleep(pauseMs)
     const beganAtMs = performance.now()
     const session = this.#session()
@@ -132,6 +136,7 @@ export class Claims {
     // An app that reached its share may have more mail.
     const isAll = !more && request.leases.length + claimed.length < request.perApp
     this.#tookAllAtMs = isAll ? beganAtMs : Number.NEGATIVE_INFINITY
+    this.#pausedUntilMs = isAll && claimed.length > 1 ? beganAtMs + claimEveryMs : 0
     if (last?.missing != null) this.#missing.note(last.missing)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
     for (const row of claimed)
