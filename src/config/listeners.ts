@@ -141,7 +141,7 @@ const isForDev = ({ isSet, mode }: Reader): boolean =>
 function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
   const { fault, text } = reader
   const isDev = isForDev(reader)
-  // Of the addresses that `isLinksBaseUrl` takes without TLS.
+  // `isLinksBaseUrl` takes these two without TLS.
   const own = isDev ? `http://${links.host === '::1' ? '[::1]' : '127.0.0.1'}:${links.port}` : ''
   const baseUrl = (text('POSTERN_LINKS_BASE_URL') || own).replace(/\/+$/, '')
   if (baseUrl === '') return null
