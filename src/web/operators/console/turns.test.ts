@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { eventually } from '../../../../test/support/wait.ts'
 import { newTurns } from './turns.ts'
 
+const turnMs = 60_000
+
 /** Turns that the test ends, and what has begun. */
-function startTurns(max: number, count: number, turnMs = 60_000) {
+function startTurns(max: number, count: number) {
   const rests: number[] = []
   const rested = Promise.withResolvers<void>()
   const rest = (ms: number) => {
@@ -47,10 +48,13 @@ test('nobody rests while nobody waits, and a page that fails ends its turn', asy
   assert.deepEqual([begun, rests], [[0], []])
 })
 
-test('a page that waits for the database for long ends its turn, once', async () => {
-  const { begun, rested, takeTurn, turns } = startTurns(1, 2, 1)
+test('a page that waits for the database for long ends its turn, once', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { begun, rested, takeTurn, turns } = startTurns(1, 2)
   rested.resolve()
-  await eventually(() => begun.length === 2)
+  t.mock.timers.tick(turnMs)
+  await setImmediate()
+  assert.deepEqual(begun, [0, 1])
   for (const { end } of turns) end.resolve(1)
   await Promise.all(turns.map(({ done }) => done))
   let busy = 0
