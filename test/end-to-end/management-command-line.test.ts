@@ -26,6 +26,8 @@ import { eventually } from '../support/wait.ts'
 
 type Row = Record<string, unknown> & { id: string }
 const env = await serveEnvironment({ after })
+/** With the relay of its test. */
+const quiet = await serveEnvironment({ after })
 await postern(env, ['migrate'])
 const from = ['--from', 'Acme <auth@acme.test>']
 
@@ -155,11 +157,10 @@ test('apply: one fault, and nothing is changed', async (t) => {
 })
 
 test('status is a failure while something needs somebody, and says what', async (t) => {
-  const own = await serveEnvironment({ after })
-  await postern(own, ['migrate'])
-  await postern(own, ['app', 'create', 'Quiet', ...from])
+  await postern(quiet, ['migrate'])
+  await postern(quiet, ['app', 'create', 'Quiet', ...from])
   if (!viaApi) {
-    const stopped = await postern(own, ['status'])
+    const stopped = await postern(quiet, ['status'])
     assert.equal(stopped.code, 1)
     assert.match(
       stopped.out,
@@ -167,16 +168,16 @@ test('status is a failure while something needs somebody, and says what', async 
     )
   }
   const relay = await startSmtpServer(t)
-  await serveHere(t, { ...own, POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  await serveHere(t, { ...quiet, POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   // The process describes itself in the moment after its start, and may be late on a busy machine.
   const shows = (pattern: RegExp) =>
     eventually(async () => {
-      const ran = await postern(own, ['status'])
+      const ran = await postern(quiet, ['status'])
       return pattern.test(ran.out) && ran.code
     }, 60_000)
   assert.equal(await shows(/^All well\.\n/), 0)
   const expires = new Date(Date.now() + 9e7).toISOString()
-  await postern(own, ['key', 'create', 'quiet', '--name', 'soon', '--expires', expires])
+  await postern(quiet, ['key', 'create', 'quiet', '--name', 'soon', '--expires', expires])
   const expiring =
     /^Needs attention:\n {2}- The key soon of quiet expires in 2\d h: replace it before then\.\n {4}postern key list quiet\n/
   assert.equal(await shows(expiring), 1)
