@@ -53,6 +53,7 @@ function release(version: string): void {
   }
   const [, entry = ''] = read('CHANGELOG.md').split(/^## /m)
   writeSurface(version) // now: the tests compare with the release before
+  execFileSync(process.execPath, ['test/support/sample.ts', version], { cwd: root, stdio: 'inherit' })
   git('add', 'releases')
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--cleanup=verbatim', '--message', `Postern ${entry.trim()}`)

@@ -52,6 +52,8 @@ export type TestOptions = Partial<
   >
 > & {
   settings?: Partial<AppSettings>
+  /** The name of its app, on a database that has "acme" already. */
+  slug?: string
   roles?: Config['roles']
   /** Whether auth servers can post. */
   authHooks?: boolean
@@ -172,7 +174,7 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
     return ended
   }
   atEnd(scope, () => stop())
-  const { app, key, keyId } = await newSender(service, 'acme', { ...testSettings, ...options.settings })
+  const { app, key, keyId } = await newSender(service, options.slug ?? 'acme', { ...testSettings, ...options.settings })
   const apiUrl = `${service.urls.api}/v1/email`
   const post = (body: unknown = validBody(), headers: Record<string, string> = {}): Promise<Answer> => {
     const bytes = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)

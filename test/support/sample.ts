@@ -1,0 +1,104 @@
+/**
+ * A database as a version leaves it, with rows in every table and queued emails: `releases/VERSION.sample.gz`.
+ * `npm run release` writes it, and later versions are tested with its upgrade.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { root } from '../../scripts/build.ts'
+import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
+import { Connection } from '../../src/store/sqlite/engine/connection.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { nowMs, stuff } from '../conformance/stuffed-rows.ts'
+import { postern } from './cli.ts'
+import { databaseAt } from './database.ts'
+import { dumpTables } from './dump.ts'
+import { startPostgres } from './postgres.ts'
+import { newRing, startTestService, validBody } from './service.ts'
+import { type Scope, temporaryFolder } from './temporary.ts'
+
+export type Sample = {
+  /** The store's clock when it was made, in milliseconds since 1970 UTC. */
+  readonly nowMs: number
+  /** The value of `POSTERN_SECRET_KEYS`. */
+  readonly ring: string
+  /** A delivery key of the app whose emails are queued. */
+  readonly key: string
+  /** The recipients of the queued emails. */
+  readonly recipients: readonly string[]
+  /** The file of SQLite, in base64. */
+  readonly sqlite: string
+  /** The rows of each table of PostgreSQL, as JSON. */
+  readonly postgres: Readonly<Record<string, readonly unknown[]>>
+}
+
+const rowsOfEach = 40
+const fileOf = (version: string): string => join(root, `releases/${version}.sample.gz`)
+
+export const readSample = (version: string): Sample => JSON.parse(gunzipSync(readFileSync(fileOf(version))).toString())
+
+async function writeSample(version: string): Promise<void> {
+  const ends: (() => unknown)[] = []
+  try {
+    const sample = await makeSample({ after: (end) => void ends.push(end) })
+    writeFileSync(fileOf(version), gzipSync(JSON.stringify(sample), { level: 9 }))
+  } finally {
+    for (const end of ends.reverse()) await end()
+  }
+}
+
+async function makeSample(scope: Scope): Promise<Sample> {
+  const ring = newRing()
+  const path = join(temporaryFolder(scope), 'postern.db')
+  await (await openSqliteStore({ path, ring, queueMax: 1000, onFatal })).close()
+  const connection = new Connection(path)
+  stuff(connection, rowsOfEach)
+  connection.connection.exec(
+    "delete from queue; update queue_depth set count = 0; insert into report_source (source, heard_at) values ('mail', 1)",
+  )
+  connection.close()
+  // The queued emails of the rows above cannot be decrypted.
+  const service = await startTestService(scope, {
+    database: databaseAt(`sqlite:${path}`),
+    ring,
+    nowMs,
+    roles: new Set(['api']),
+  })
+  const recipients = ['magic_link', 'email_verification', 'password_reset'].map((type) => `${type}@example.com`)
+  for (const to of recipients) {
+    const { status } = await service.post(validBody({ to, type: to.split('@')[0] }, nowMs))
+    if (status !== 202) throw new Error(`the email to ${to} was answered ${status}`)
+  }
+  await service.stop()
+  const sqlite = readFileSync(path).toString('base64')
+  const secrets = { POSTERN_SECRET_KEYS: formatKeyRing(ring) }
+  const { url } = await startPostgres(scope)
+  const target = join(path, '../target')
+  writeFileSync(target, url, { mode: 0o600 })
+  const copied = await postern({ ...secrets, POSTERN_DATABASE_URL: `sqlite:${path}` }, [
+    'copy',
+    '--to',
+    `file:${target}`,
+  ])
+  if (copied.code !== 0) throw new Error(copied.err)
+  const tables = await dumpTables(databaseAt(url))
+  return {
+    ...{ nowMs, ring: secrets.POSTERN_SECRET_KEYS, key: service.key, recipients },
+    sqlite,
+    postgres: Object.fromEntries(
+      [...tables].map(([table, rows]) => [
+        table,
+        rows
+          .split('\n')
+          .filter(Boolean)
+          .map((row) => JSON.parse(row)),
+      ]),
+    ),
+  }
+}
+
+const onFatal = (error: Error) => {
+  throw error
+}
+
+if (import.meta.main) await writeSample(process.argv[2] ?? '')
