@@ -26,6 +26,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   reports: () => import('./reports.ts'),
   retention: () => import('./retention.ts'),
   signing: () => import('./signing.ts'),
+  upgrade: () => import('./upgrade.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),
 }
