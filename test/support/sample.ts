@@ -1,6 +1,6 @@
 /**
- * A database as a version leaves it, with rows in every table and queued emails: `releases/VERSION.sample.gz`.
- * `npm run release` writes it, and later versions are tested with its upgrade.
+ * A database as a version leaves it, with rows in every table and queued emails. `npm run release` writes it
+ * to `releases/VERSION.sample.gz`, and later versions are tested with its upgrade.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
