@@ -28,42 +28,59 @@ import {
 
 const perSecond = 300
 const kills = 10
-/** A command needs about this long to start. */
-const startMs = 2000
+/** A command takes about this long. */
+const commandMs = 2000
 /** Load before and after. */
 const calmMs = 10_000
 /** An email that has not arrived by then is lost. */
 const drainMs = 60_000
 
 export async function run(scope: Scope): Promise<void> {
-  const rows: string[][] = []
   const before = subjects.filter(({ checkout }) => checkout.label !== '')
   if (before.length === 0) throw new Error('set POSTERN_BENCH_BEFORE to a checkout of the version before')
-  for (const { engine, ...subject } of before) {
-    const bed = await makeBed(scope, { engine, ...subject })
-    await fillHistory(engine, bed)
+  const measured: Record<string, Measured> = {}
+  for (const subject of before) {
+    const bed = await makeBed(scope, subject)
+    await fillHistory(subject.engine, bed)
     const sink = await startSink(scope)
     const env = { ...bed.env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${sink.port}` }
     const old = { ...bed, env }
-    const next = { ...old, checkout: subjectOf(engine).checkout }
-    const upgrade = engine === 'PostgreSQL' ? replaceOneByOne : stopAndStart
-    rows.push([engine, ...(await measure(old, sink, (fleet, begin) => upgrade({ scope, old, next, fleet, begin })))])
+    const next = { ...old, checkout: subjectOf(subject.engine).checkout }
+    const upgrade = subject.engine === 'PostgreSQL' ? replaceOneByOne : stopAndStart
+    const { keys } = bed
+    measured[subject.engine] = await measure(keys, sink, (fleet, begin) => upgrade({ scope, old, next, fleet, begin }))
   }
   const title = `An upgrade with ${count(records)} emails in the history and ${perSecond} emails a second`
   const columns = [
     'store',
     'accepted',
-    'refused',
+    'not acknowledged',
     'lost',
     'sent twice',
-    'kills before the change',
+    'killed before the change',
     'longest pause of accepting, s',
     'of delivering, s',
+    'the last start, s',
   ]
-  report('upgrade', { [title]: { columns, rows } }, null)
+  const rows = Object.entries(measured).map(([engine, result]) => [
+    engine,
+    ...[result.accepted, result.refused, result.lost, result.twice].map(count),
+    `${result.killed} of ${kills}`,
+    ...[result.acceptPauseMs, result.deliverPauseMs, result.startMs].map((ms) => (ms / 1000).toFixed(1)),
+  ])
+  report('upgrade', { [title]: { columns, rows } }, measured)
 }
 
-/** The processes that take requests. */
+type Measured = Upgraded & {
+  readonly accepted: number
+  readonly refused: number
+  readonly lost: number
+  readonly twice: number
+  readonly acceptPauseMs: number
+  readonly deliverPauseMs: number
+}
+
+/** The processes that requests are sent to. */
 type Fleet = BenchedService[]
 type Upgrade = {
   readonly scope: Scope
@@ -74,35 +91,52 @@ type Upgrade = {
   readonly begin: () => Promise<void>
 }
 
-/** Returns how many migrations were killed before one had changed the schema. */
-async function replaceOneByOne({ scope, old, next, fleet, begin }: Upgrade): Promise<number> {
-  for (let n = 0; n < 3; n++) fleet.push(await startPostern(scope, old))
-  const processes = [...fleet]
-  await begin()
-  const killed = await killSome(next, 'migrate', startMs)
-  for (const process of processes) {
-    fleet.push(await startPostern(scope, next))
-    const ended = once(process.child, 'exit')
-    process.child.kill('SIGTERM')
-    // It takes requests until a balancer has noticed.
-    await eventually(async () => (await fetch(`${process.ops}/readyz`).catch(() => null))?.status !== 200)
-    fleet.splice(fleet.indexOf(process), 1)
-    await ended
-  }
-  return killed
+type Upgraded = {
+  /** Migrations that were killed before one had changed the schema. */
+  readonly killed: number
+  /** How long the last process took to start. */
+  readonly startMs: number
 }
 
-/** The same; the copy of the database that a start makes takes most of the time. */
-async function stopAndStart({ scope, old, next, fleet, begin }: Upgrade): Promise<number> {
-  const process = await startPostern(scope, old)
-  fleet.push(process)
+async function replaceOneByOne({ scope, old, next, fleet, begin }: Upgrade): Promise<Upgraded> {
+  for (let n = 0; n < 3; n++) fleet.push(await startPostern(scope, old))
+  const replaced = [...fleet]
   await begin()
-  const ended = once(process.child, 'exit')
-  process.child.kill('SIGTERM')
+  const killed = await killSome(next, 'migrate', commandMs)
+  let startMs = 0
+  for (const service of replaced) {
+    const started = await startTimed(scope, next)
+    startMs = started.startMs
+    fleet.push(started.service)
+    const ended = once(service.child, 'exit')
+    service.child.kill('SIGTERM')
+    // It accepts requests until a balancer has seen that it is not ready.
+    await eventually(async () => (await fetch(`${service.ops}/readyz`).catch(() => null))?.status !== 200)
+    fleet.splice(fleet.indexOf(service), 1)
+    await ended
+  }
+  return { killed, startMs }
+}
+
+/** A start copies the database first, which takes most of its time. */
+async function stopAndStart({ scope, old, next, fleet, begin }: Upgrade): Promise<Upgraded> {
+  const copyMs = timeCopy(pathOf(old.env.POSTERN_DATABASE_URL ?? ''))
+  const service = await startPostern(scope, old)
+  fleet.push(service)
+  await begin()
+  const ended = once(service.child, 'exit')
+  service.child.kill('SIGTERM')
   await ended
-  const killed = await killSome(next, 'serve', startMs + timeCopy(pathOf(next.env.POSTERN_DATABASE_URL ?? '')))
-  fleet[0] = await startPostern(scope, next)
-  return killed
+  const killed = await killSome(next, 'serve', commandMs + copyMs)
+  const started = await startTimed(scope, next)
+  fleet[0] = started.service
+  return { killed, startMs: started.startMs }
+}
+
+async function startTimed(scope: Scope, bed: Bed): Promise<{ service: BenchedService; startMs: number }> {
+  const begunAtMs = monotonicMs()
+  const service = await startPostern(scope, bed)
+  return { service, startMs: monotonicMs() - begunAtMs }
 }
 
 async function killSome({ checkout, env }: Bed, command: 'migrate' | 'serve', withinMs: number): Promise<number> {
@@ -110,12 +144,13 @@ async function killSome({ checkout, env }: Bed, command: 'migrate' | 'serve', wi
   const schema = await readSchema(env)
   let killed = 0
   for (let n = 0; n < kills; n++) {
-    const child = spawn(file, [program, command], { env: { PATH: process.env.PATH, ...env }, stdio: 'ignore' })
+    const stdio = ['ignore', 'ignore', 'inherit'] as const
+    const child = spawn(file, [program, command], { env: { PATH: process.env.PATH, ...env }, stdio: [...stdio] })
     const ended = once(child, 'exit')
     await Promise.race([ended, sleep(Math.random() * withinMs)])
     child.kill('SIGKILL')
-    await ended
-    if ((await readSchema(env)) === schema) killed += 1
+    const [, signal] = await ended
+    if (signal === 'SIGKILL' && (await readSchema(env)) === schema) killed += 1
   }
   return killed
 }
@@ -139,12 +174,12 @@ function timeCopy(file: string): number {
   return monotonicMs() - begunAtMs
 }
 
-/** The load runs while `upgrade` does; returns the cells of a row. */
+/** The load runs while `upgrade` does. */
 async function measure(
-  { keys }: Bed,
+  keys: readonly string[],
   sink: Sink,
-  upgrade: (fleet: Fleet, begin: () => Promise<void>) => Promise<number>,
-): Promise<string[]> {
+  upgrade: (fleet: Fleet, begin: () => Promise<void>) => Promise<Upgraded>,
+): Promise<Measured> {
   const fleet: Fleet = []
   const accepted = new Map<number, number>()
   const state = { on: true, refused: 0 }
@@ -171,29 +206,30 @@ async function measure(
     }
     await Promise.all(posts)
   }
-  const taken: (readonly [number, number])[] = []
-  const offered = Promise.withResolvers<void>()
-  const killed = await upgrade(fleet, async () => {
-    load().then(offered.resolve, offered.reject)
-    await sleep(calmMs)
+  let offered = Promise.resolve()
+  const upgraded = await upgrade(fleet, () => {
+    offered = load()
+    return sleep(calmMs)
   })
   await sleep(calmMs)
   state.on = false
-  await offered.promise
-  const countLost = async () => {
-    taken.push(...(await sink.report()).taken)
-    const numbers = new Set(taken.map(([n]) => n))
-    return [...accepted.keys()].filter((n) => !numbers.has(n)).length
+  await offered
+  const taken: (readonly [n: number, atMs: number])[] = []
+  const countLost = () => {
+    const arrived = new Set(taken.map(([n]) => n))
+    return [...accepted.keys()].filter((n) => !arrived.has(n)).length
   }
-  await eventually(async () => (await countLost()) === 0, drainMs).catch(() => {})
-  const lost = await countLost()
-  const twice = taken.length - new Set(taken.map(([n]) => n)).size
-  const pauses = [[...accepted.values()], taken.map(([, atMs]) => atMs)].map(longestPause)
-  return [
-    ...[accepted.size, state.refused, lost, twice].map(count),
-    `${killed} of ${kills}`,
-    ...pauses.map((ms) => (ms / 1000).toFixed(1)),
-  ]
+  for (const endMs = monotonicMs() + drainMs; monotonicMs() < endMs; await sleep(500)) {
+    taken.push(...(await sink.report()).taken)
+    if (countLost() === 0) break
+  }
+  return {
+    ...upgraded,
+    ...{ accepted: accepted.size, refused: state.refused, lost: countLost() },
+    twice: taken.length - new Set(taken.map(([n]) => n)).size,
+    acceptPauseMs: longestPause([...accepted.values()]),
+    deliverPauseMs: longestPause(taken.map(([, atMs]) => atMs)),
+  }
 }
 
 function longestPause(times: readonly number[]): number {
