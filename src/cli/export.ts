@@ -105,7 +105,7 @@ POSTERN_SECRET_KEYS must hold the keys of the old one.`,
       [
         `imported ${describe(rows)}`,
         'Sessions, sign-in links, idempotency keys, current limits and queued mail are not in an archive.',
-        'Next: run "postern doctor", which also checks that the key ring is whole; then start the service.',
+        'Next: run "postern doctor", which names the keys that POSTERN_SECRET_KEYS lacks; then start the service.',
       ].join('\n'),
     )
   },
