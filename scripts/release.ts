@@ -46,14 +46,17 @@ function release(version: string): void {
     writeHost(host)
     writeVersion(version)
     change('CHANGELOG.md', (text) => text.replace(heading, `## ${version} (${new Date().toISOString().slice(0, 10)})`))
-    for (const script of ['check', 'test']) execFileSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
+    const run = (program: string, ...args: string[]) => execFileSync(program, args, { cwd: root, stdio: 'inherit' })
+    for (const script of ['check', 'test']) run('npm', 'run', script)
+    writeSurface(version) // now: the tests compare with the release before
+    run(process.execPath, 'test/conformance/sample.ts', version)
+    run(process.execPath, 'test/run.ts', 'postgres', '--test-name-pattern=is upgraded')
   } catch {
     git('checkout', '--', '.')
+    git('clean', '--quiet', '--force', 'releases')
     throw new Refused('the checks or the tests failed; nothing was changed')
   }
   const [, entry = ''] = read('CHANGELOG.md').split(/^## /m)
-  writeSurface(version) // now: the tests compare with the release before
-  execFileSync(process.execPath, ['test/support/sample.ts', version], { cwd: root, stdio: 'inherit' })
   git('add', 'releases')
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--cleanup=verbatim', '--message', `Postern ${entry.trim()}`)

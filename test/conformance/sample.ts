@@ -1,6 +1,6 @@
 /**
- * A database as a version leaves it, with rows in every table and queued emails. `npm run release` writes it
- * to `releases/VERSION.sample.gz`, and later versions are tested with its upgrade.
+ * A database as a version leaves it, with queued emails and rows in all tables that `postern copy` copies.
+ * `npm run release` writes it to `releases/VERSION.sample.gz`, and tests upgrade it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { root } from '../../scripts/build.ts'
 import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
-import { nowMs, stuff } from '../conformance/stuffed-rows.ts'
-import { postern } from './cli.ts'
-import { databaseAt } from './database.ts'
-import { dumpTables } from './dump.ts'
-import { startPostgres } from './postgres.ts'
-import { newRing, startTestService, validBody } from './service.ts'
-import { type Scope, temporaryFolder } from './temporary.ts'
+import { postern } from '../support/cli.ts'
+import { databaseAt } from '../support/database.ts'
+import { dumpTables } from '../support/dump.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { newRing, startTestService, validBody } from '../support/service.ts'
+import { type Scope, temporaryFolder } from '../support/temporary.ts'
+import { nowMs, stuff } from './stuffed-rows.ts'
 
 export type Sample = {
   /** The store's clock when it was made, in milliseconds since 1970 UTC. */
@@ -66,10 +66,14 @@ async function makeSample(scope: Scope): Promise<Sample> {
   })
   const recipients = ['magic_link', 'email_verification', 'password_reset'].map((type) => `${type}@example.com`)
   for (const to of recipients) {
-    const { status } = await service.post(validBody({ to, type: to.split('@')[0] }, nowMs))
+    const body = validBody({ to, type: to.split('@')[0] }, nowMs)
+    const { status } = await service.post(body, { 'idempotency-key': to })
     if (status !== 202) throw new Error(`the email to ${to} was answered ${status}`)
   }
   await service.stop()
+  const file = new Connection(path)
+  file.connection.exec("update queue set state = 'deferred', attempts = 1 where type = 'password_reset'")
+  file.close()
   const sqlite = readFileSync(path).toString('base64')
   const secrets = { POSTERN_SECRET_KEYS: formatKeyRing(ring) }
   const { url } = await startPostgres(scope)
@@ -101,4 +105,8 @@ const onFatal = (error: Error) => {
   throw error
 }
 
-if (import.meta.main) await writeSample(process.argv[2] ?? '')
+if (import.meta.main) {
+  const [, , version] = process.argv
+  if (version === undefined) throw new Error('give a version')
+  await writeSample(version)
+}
