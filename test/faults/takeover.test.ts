@@ -7,22 +7,28 @@ import { appendFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { leaseMs } from '../../src/store/store.ts'
 import { posternJson, type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
+import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { makeMachine } from '../support/network.ts'
 import { listEmails } from '../support/operator.ts'
 import { cutSessions, makeCluster, postgresUrl, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { reportCounts } from '../support/row-reporter.ts'
-import { send, validBody } from '../support/service.ts'
+import { newRing, relayTo, send, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { killWorkers, poisonService } from '../support/takeover.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
 import { type Scope, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const sqliteUrl = (scope: Scope): string => `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
+
+/** Long enough that a worker does not try to open its session many times a second. */
+const outageMs = 9000
 
 const fleets = {
   SQLite: { databaseUrl: async (t: TestContext) => sqliteUrl(t), workers: 1 },
@@ -164,6 +170,30 @@ test('row 30: a worker that was stopped until its mail was taken over sends noth
   await eventually(() => /lease lost/.test(waiting.output()))
   assert.equal(relay.messages.length, 1)
   assert.doesNotMatch(other.output(), /"error"/)
+})
+
+test('after an outage of the server, mail that its worker still holds is sent by no other worker', async (t) => {
+  const server = await startPostgres(t)
+  const proxy = await startProxy(t, server.port)
+  const held: Socket[] = []
+  const relay = await startScriptedServer(t, { dot: (socket) => void held.push(socket) })
+  const database = databaseAt(server.url.replace(/:\d+\//, `:${proxy.port}/`))
+  const options = { database, ring: newRing(), relays: [relayTo(relay.port)] }
+  const first = await startTestService(t, { ...options, roles: new Set(['api', 'worker']) })
+  await startTestService(t, { ...options, roles: new Set(['worker']), slug: 'other' })
+  const workers = "select from pg_locks where locktype = 'advisory' and objsubid = 2 and granted"
+  const areConnected = async () => (await runSql(server.url, workers)).length === 2
+  await eventually(areConnected)
+  assert.equal((await first.post()).status, 202)
+  await eventually(() => held.length === 1)
+  proxy.cut()
+  await sleep(outageMs)
+  proxy.restore()
+  await eventually(areConnected)
+  assert.equal(relay.messages.length, 1)
+  held[0]?.write('250 2.0.0 taken\r\n')
+  await eventually(async () => (await first.store.readQueueGauge()).depth === 0)
+  assert.equal(relay.messages.length, 1)
 })
 
 test('row 52: the machine of a worker vanishes without a word, PostgreSQL: others send what it held', {

@@ -26,9 +26,12 @@ const confirmEveryMs = 250
 const deadlineMs = 2000
 /** How long a claim waits for the id after the connection was opened or lost. */
 const idWithinMs = 1000
-/** Between two notifications to itself, or two failed connections, the pause doubles up to these. */
-const pauseMaxMs = 60_000
-const dialPauseMaxMs = 10_000
+/**
+ * Between two notifications to itself, or two failed connections, the pause doubles up to these. After an
+ * outage a session must be back, with its leases, before another worker takes mail back (`afterFailureMs`).
+ */
+const probePauseMaxMs = 60_000
+const dialPauseMaxMs = 1000
 
 /**
  * The server ends the session of a machine that vanished after nine seconds: five of silence, then
@@ -150,7 +153,7 @@ export class WorkerSession {
     if (this.#proof === 'direct' || asked.monotonicMs < this.#probeAtMs) return
     this.#proof = 'probing'
     await this.#options.notifier.send(this.#ownChannel)
-    this.#probePauseMs = Math.min(2 * this.#probePauseMs, pauseMaxMs)
+    this.#probePauseMs = Math.min(2 * this.#probePauseMs, probePauseMaxMs)
     this.#probeAtMs = asked.monotonicMs + this.#probePauseMs
   }
 
