@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (about 35 minutes). `noise` and
- * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`, and `retention` the engine.
+ * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`; `retention` and `upgrade` the engine.
  */
 import { parseArgs } from 'node:util'
 import type { Scope } from '../test/support/temporary.ts'

@@ -13,6 +13,7 @@ import type { Scope } from '../test/support/temporary.ts'
 import { eventually } from '../test/support/wait.ts'
 import { fillHistory, records } from './history.ts'
 import { monotonicMs } from './loop.ts'
+import type { Choice } from './main.ts'
 import { count, report } from './measure.ts'
 import {
   type Bed,
@@ -35,9 +36,10 @@ const calmMs = 10_000
 /** An email that has not arrived by then is lost. */
 const drainMs = 60_000
 
-export async function run(scope: Scope): Promise<void> {
-  const before = subjects.filter(({ checkout }) => checkout.label !== '')
-  if (before.length === 0) throw new Error('set POSTERN_BENCH_BEFORE to a checkout of the version before')
+export async function run(scope: Scope, { engine: only }: Choice): Promise<void> {
+  const olds = subjects.filter(({ checkout }) => checkout.label !== '')
+  const before = olds.filter(({ engine }) => only === undefined || engine.toLowerCase() === only)
+  if (olds.length === 0) throw new Error('set POSTERN_BENCH_BEFORE to a checkout of the version before')
   const measured: Record<string, Measured> = {}
   for (const subject of before) {
     const bed = await makeBed(scope, subject)
