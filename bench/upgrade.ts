@@ -3,7 +3,7 @@
  * database and a steady load. On PostgreSQL ten migrations are killed, and then three processes are replaced
  * one by one. On SQLite the process is stopped, and ten starts of the new one are killed.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -29,8 +29,6 @@ import {
 
 const perSecond = 300
 const kills = 10
-/** A command takes about this long. */
-const commandMs = 2000
 /** Load before and after. */
 const calmMs = 10_000
 /** An email that has not arrived by then is lost. */
@@ -48,9 +46,12 @@ export async function run(scope: Scope, { engine: only }: Choice): Promise<void>
     const env = { ...bed.env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${sink.port}` }
     const old = { ...bed, env }
     const next = { ...old, checkout: subjectOf(subject.engine).checkout }
+    const migrateMs = await timeMigration(await makeBed(scope, subject), next.checkout)
     const upgrade = subject.engine === 'PostgreSQL' ? replaceOneByOne : stopAndStart
     const { keys } = bed
-    measured[subject.engine] = await measure(keys, sink, (fleet, begin) => upgrade({ scope, old, next, fleet, begin }))
+    measured[subject.engine] = await measure(keys, sink, (fleet, begin) =>
+      upgrade({ scope, old, next, migrateMs, fleet, begin }),
+    )
   }
   const title = `An upgrade with ${count(records)} emails in the history and ${perSecond} emails a second`
   const columns = [
@@ -88,6 +89,8 @@ type Upgrade = {
   readonly scope: Scope
   readonly old: Bed
   readonly next: Bed
+  /** How long the command takes that changes the schema of a small database. */
+  readonly migrateMs: number
   readonly fleet: Fleet
   /** Starts the load, and returns when it has run for a while. */
   readonly begin: () => Promise<void>
@@ -100,11 +103,11 @@ type Upgraded = {
   readonly startMs: number
 }
 
-async function replaceOneByOne({ scope, old, next, fleet, begin }: Upgrade): Promise<Upgraded> {
+async function replaceOneByOne({ scope, old, next, migrateMs, fleet, begin }: Upgrade): Promise<Upgraded> {
   for (let n = 0; n < 3; n++) fleet.push(await startPostern(scope, old))
   const replaced = [...fleet]
   await begin()
-  const killed = await killSome(next, 'migrate', commandMs)
+  const killed = await killSome(next, 'migrate', migrateMs)
   let startMs = 0
   for (const service of replaced) {
     const started = await startTimed(scope, next)
@@ -121,7 +124,7 @@ async function replaceOneByOne({ scope, old, next, fleet, begin }: Upgrade): Pro
 }
 
 /** A start copies the database first, which takes most of its time. */
-async function stopAndStart({ scope, old, next, fleet, begin }: Upgrade): Promise<Upgraded> {
+async function stopAndStart({ scope, old, next, migrateMs, fleet, begin }: Upgrade): Promise<Upgraded> {
   const copyMs = timeCopy(pathOf(old.env.POSTERN_DATABASE_URL ?? ''))
   const service = await startPostern(scope, old)
   fleet.push(service)
@@ -129,7 +132,7 @@ async function stopAndStart({ scope, old, next, fleet, begin }: Upgrade): Promis
   const ended = once(service.child, 'exit')
   service.child.kill('SIGTERM')
   await ended
-  const killed = await killSome(next, 'serve', commandMs + copyMs)
+  const killed = await killSome(next, 'serve', migrateMs + copyMs)
   const started = await startTimed(scope, next)
   fleet[0] = started.service
   return { killed, startMs: started.startMs }
@@ -141,15 +144,27 @@ async function startTimed(scope: Scope, bed: Bed): Promise<{ service: BenchedSer
   return { service, startMs: monotonicMs() - begunAtMs }
 }
 
-async function killSome({ checkout, env }: Bed, command: 'migrate' | 'serve', withinMs: number): Promise<number> {
+async function timeMigration({ env }: Bed, checkout: Bed['checkout']): Promise<number> {
+  const begunAtMs = monotonicMs()
+  await once(spawnCommand({ checkout, env }, 'migrate'), 'exit')
+  return monotonicMs() - begunAtMs
+}
+
+function spawnCommand({ checkout, env }: Pick<Bed, 'checkout' | 'env'>, command: 'migrate' | 'serve'): ChildProcess {
   const [file, program] = programOf(checkout)
+  const stdio = ['ignore', 'ignore', 'inherit'] as const
+  return spawn(file, [program, command], { env: { PATH: process.env.PATH, ...env }, stdio: [...stdio] })
+}
+
+/** Kills the command in the second half of that time: the first is its start. */
+async function killSome(bed: Bed, command: 'migrate' | 'serve', withinMs: number): Promise<number> {
+  const { env } = bed
   const schema = await readSchema(env)
   let killed = 0
   for (let n = 0; n < kills; n++) {
-    const stdio = ['ignore', 'ignore', 'inherit'] as const
-    const child = spawn(file, [program, command], { env: { PATH: process.env.PATH, ...env }, stdio: [...stdio] })
+    const child = spawnCommand(bed, command)
     const ended = once(child, 'exit')
-    await Promise.race([ended, sleep(Math.random() * withinMs)])
+    await Promise.race([ended, sleep((0.5 + Math.random() / 2) * withinMs)])
     child.kill('SIGKILL')
     const [, signal] = await ended
     if (signal === 'SIGKILL' && (await readSchema(env)) === schema) killed += 1
