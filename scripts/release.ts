@@ -50,7 +50,8 @@ function release(version: string): void {
     for (const script of ['check', 'test']) run('npm', 'run', script)
     writeSurface(version) // now: the tests compare with the release before
     run(process.execPath, 'test/conformance/sample.ts', version)
-    run(process.execPath, 'test/run.ts', 'postgres', '--test-name-pattern=is upgraded')
+    const upgrade = ['--test-global-setup=test/support/postgres.ts', 'test/conformance/postgres-upgrade.test.ts']
+    run(process.execPath, '--test', ...upgrade)
   } catch {
     git('checkout', '--', '.')
     git('clean', '--quiet', '--force', 'releases')
