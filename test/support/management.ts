@@ -43,8 +43,8 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Read as a client in JavaScript would; `assertDescribed` compares the whole with the schema. */
-  // biome-ignore lint/suspicious/noExplicitAny: each operation has another answer, and tests look into all
+  /** Read as a client in JavaScript would; `assertDescribed` compares the whole with its schema. */
+  // biome-ignore lint/suspicious/noExplicitAny: only the path says which operation, and so which answer, it is
   readonly body: any
 }
 
