@@ -44,7 +44,7 @@ export type ManagementAnswer = {
   readonly headers: Headers
   readonly text: string
   /** Read as a client in JavaScript would; `assertDescribed` compares the whole with its schema. */
-  // biome-ignore lint/suspicious/noExplicitAny: only the path says which operation, and so which answer, it is
+  // biome-ignore lint/suspicious/noExplicitAny: only the path says which answer it is, and tests read all
   readonly body: any
 }
 
