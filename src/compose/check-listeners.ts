@@ -1,5 +1,5 @@
 /** Whether this process could listen where it is configured to, for the doctor. */
-import { listOpened, nameSetting } from '../config/listeners.ts'
+import { listenerSettings, listOpened } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import { formatHostPort } from '../domain/host-port.ts'
 import type { Finding } from '../store/store.ts'
@@ -17,7 +17,7 @@ export function checkListeners(config: Config, isRunning: boolean): Promise<Find
       return {
         check,
         ok: false,
-        detail: `${nameSetting(name)}: ${describeListenFault(address, error) ?? error.message}`,
+        detail: `${listenerSettings[name]}: ${describeListenFault(address, error) ?? error.message}`,
       }
     }),
   )

@@ -6,7 +6,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { nameSetting } from '../config/listeners.ts'
+import { listenerSettings, type Opened } from '../config/listeners.ts'
 import { type Config, ConfigError } from '../config/parse-config.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { isPrivateNetwork } from '../domain/client-network.ts'
@@ -198,13 +198,17 @@ function composeBounces({ config, events, isProxy, store }: ServiceContext, urls
 class ListenFault extends Error {}
 
 /** @throws {ListenFault} when this process cannot have the port */
-async function listenAs(name: string, address: ListenerPart['address'], begin: () => Promise<string>): Promise<string> {
+async function listenAs(
+  name: Opened['name'],
+  address: ListenerPart['address'],
+  begin: () => Promise<string>,
+): Promise<string> {
   try {
     return await begin()
   } catch (error) {
     const fault = describeListenFault(address, error)
     if (fault === null) throw error
-    throw new ListenFault(`${nameSetting(name)}: ${fault}`)
+    throw new ListenFault(`${listenerSettings[name]}: ${fault}`)
   }
 }
 

@@ -26,6 +26,11 @@ test('auth servers are listened for in dev mode, and in production where an addr
   assert.deepEqual(read({ POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:1' }, 'dev'), ['127.0.0.1:1', 'http://127.0.0.1:1'])
 })
 
+test('two listeners with one port are refused by the names of their settings', () => {
+  const taken = { POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:9000', POSTERN_CONSOLE_LISTEN: '127.0.0.1:9000' }
+  assert.throws(() => read(taken), /POSTERN_AUTH_HOOKS_LISTEN and POSTERN_CONSOLE_LISTEN have the same port, 9000/)
+})
+
 test('the public address may have a path, and has no slash at its end', () => {
   const url = (POSTERN_AUTH_HOOKS_URL: string) => read({ POSTERN_AUTH_HOOKS_URL }, 'dev')[1]
   assert.equal(url('https://hooks.example.com/'), 'https://hooks.example.com')

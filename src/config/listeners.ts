@@ -84,10 +84,19 @@ export function readAddress({ fault, text }: Reader, name: SettingName, given = 
   return { host: bareHost(match?.[1] ?? ''), port }
 }
 
-export const nameSetting = (listener: string): string => `POSTERN_${listener.toUpperCase()}_LISTEN`
+/** The setting of each listener, in the order in which a service opens them. */
+export const listenerSettings = {
+  ops: 'POSTERN_OPS_LISTEN',
+  api: 'POSTERN_API_LISTEN',
+  links: 'POSTERN_LINKS_LISTEN',
+  authHooks: 'POSTERN_AUTH_HOOKS_LISTEN',
+  reports: 'POSTERN_REPORTS_LISTEN',
+  console: 'POSTERN_CONSOLE_LISTEN',
+  bounce: 'POSTERN_BOUNCE_LISTEN',
+} as const satisfies Readonly<Record<string, SettingName>>
 
-const listenerNames = ['ops', 'api', 'links', 'authHooks', 'reports', 'console', 'bounce'] as const
-export type Opened = { readonly name: (typeof listenerNames)[number]; readonly address: ListenAddress }
+export type Opened = { readonly name: keyof typeof listenerSettings; readonly address: ListenAddress }
+const listenerNames = Object.keys(listenerSettings) as Opened['name'][]
 
 /** The listeners that a service with this configuration opens, in the order in which it opens them. */
 export function listOpened(config: OpenedFacts): readonly Opened[] {
@@ -129,7 +138,7 @@ export function findSharedPorts(opened: readonly Opened[]): string[] {
       .filter((other) => share(one.address, other.address))
       .map(
         (other) =>
-          `${nameSetting(one.name)} and ${nameSetting(other.name)} have the same port, ${one.address.port}: choose another one for one of them`,
+          `${listenerSettings[one.name]} and ${listenerSettings[other.name]} have the same port, ${one.address.port}: choose another one for one of them`,
       ),
   )
 }
