@@ -118,7 +118,7 @@ test('links that expire before their turn take no turn of others from a relay wi
     relays: [{ ...relayTo(relay.port), connectionsMax: 60, rate: 1 }],
     settings: { limits: { ...testSettings.limits, recipientPerHour: 1000, keyPerMinute: 1000 } },
   })
-  const expiresAt = new Date(service.store.now() + 1000).toISOString()
+  const expiresAt = new Date(service.store.now() + 5000).toISOString()
   await Promise.all(Array.from({ length: 50 }, () => post(service, { expiresAt })))
   const other = await newSender(service, 'other')
   await service.post(validBody({ to: 'late@example.com' }, service.store.now()), {

@@ -81,6 +81,7 @@ export function newListener(options: ListenerOptions): FastifyInstance {
   listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, bodyBytesMax))
   listener.addHook('onRequest', ({ raw }, reply, begin) => inOrder(raw, reply.raw, begin))
   listener.addHook('onRequest', requireHost)
+  endConnectionsAtClose(listener)
   listener.setNotFoundHandler(notFound)
   listener.setErrorHandler((error: FastifyError, request, reply) => {
     if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client disconnected
@@ -159,6 +160,19 @@ function refuseExpectations(server: Server): void {
     response.writeHead(400, { 'content-type': 'application/json', connection: 'close' })
     const message = 'The Expect header is not supported; leave it out.'
     response.end(errorBody({ code: 'bad_request', message, requestId: newId('req', Date.now()) }))
+  })
+}
+
+/** A connection whose request is in progress when the listener closes would be kept for the next one. */
+function endConnectionsAtClose(listener: FastifyInstance): void {
+  let isClosing = false
+  listener.addHook('preClose', (done) => {
+    isClosing = true
+    done()
+  })
+  listener.addHook('onSend', (_request, reply, _payload, done) => {
+    if (isClosing) reply.header('connection', 'close')
+    done()
   })
 }
 

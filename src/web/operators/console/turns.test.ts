@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { newTurns } from './turns.ts'
 
 const turnMs = 60_000
 
-/** Turns that the test ends, and what has begun. */
-function startTurns(max: number, count: number) {
+/** Turns that the test ends, at its end at the latest, and what has begun. */
+function startTurns(t: TestContext, max: number, count: number) {
   const rests: number[] = []
   const rested = Promise.withResolvers<void>()
   const rest = (ms: number) => {
@@ -23,11 +23,15 @@ function startTurns(max: number, count: number) {
     })
     return { end, done }
   })
+  t.after(() => {
+    rested.resolve()
+    for (const { end } of turns) end.resolve(0)
+  })
   return { begun, rested, rests, takeTurn, turns }
 }
 
-test('two pages are drawn at a time, and the others in their order, each after a rest', async () => {
-  const { begun, rested, rests, turns } = startTurns(2, 4)
+test('two pages are drawn at a time, and the others in their order, each after a rest', async (t) => {
+  const { begun, rested, rests, turns } = startTurns(t, 2, 4)
   await setImmediate()
   assert.deepEqual(begun, [0, 1])
   turns[1]?.end.resolve(1)
@@ -39,8 +43,8 @@ test('two pages are drawn at a time, and the others in their order, each after a
   assert.deepEqual(begun, [0, 1, 2])
 })
 
-test('nobody rests while nobody waits, and a page that fails ends its turn', async () => {
-  const { begun, rests, takeTurn, turns } = startTurns(1, 1)
+test('nobody rests while nobody waits, and a page that fails ends its turn', async (t) => {
+  const { begun, rests, takeTurn, turns } = startTurns(t, 1, 1)
   turns[0]?.end.reject(new Error('failed'))
   await assert.rejects(turns[0]?.done ?? Promise.resolve(), /failed/)
   await setImmediate()
@@ -50,7 +54,7 @@ test('nobody rests while nobody waits, and a page that fails ends its turn', asy
 
 test('a page that waits for the database for long ends its turn, once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const { begun, rested, takeTurn, turns } = startTurns(1, 2)
+  const { begun, rested, takeTurn, turns } = startTurns(t, 1, 2)
   rested.resolve()
   t.mock.timers.tick(turnMs)
   await setImmediate()
