@@ -4,8 +4,7 @@
  * sink. A peer's counters are fixed windows, and its keys are in memory; otherwise it makes the same checks.
  */
 
-import { fork, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { installOwnPackages } from '../test/support/own-packages.ts'
 import { freePort } from '../test/support/ports.ts'
@@ -20,8 +19,10 @@ import {
   engines,
   freshDatabaseUrl,
   makeBed,
+  peerKeys,
   type Sink,
   startLoader,
+  startPeer,
   startPostern,
   startSink,
   subjectOf,
@@ -154,18 +155,12 @@ async function webApp(
   { scope, load, sink, nextSerial }: Bench,
   { name, durable, file, databaseUrl }: WebApp,
 ): Promise<Peer> {
-  const keys = Array.from({ length: 100 }, (_, n) => `postern_peer_${n}`)
-  const start = async (own: Scope, role: PeerOrder['role']): Promise<number> => {
-    const child = fork(file)
-    atEnd(own, () => child.kill('SIGKILL'))
-    child.send({ role, databaseUrl, keys, sinkPort: sink.port, connections } satisfies PeerOrder)
-    const [port] = (await once(child, 'message')) as [number]
-    return port
-  }
+  const start = (own: Scope, role: PeerOrder['role']) =>
+    startPeer(own, file, { role, databaseUrl, sinkPort: sink.port, connections })
   const port = await start(scope, 'api')
   let queued = 0
   const accept = async () => {
-    const result = await load({ ports: [port], keys, clients, ms: roundMs, rate: null, serial: nextSerial() })
+    const result = await load({ ports: [port], keys: peerKeys, clients, ms: roundMs, rate: null, serial: nextSerial() })
     queued = result.answers['202'] ?? 0
     return result
   }
