@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (about 35 minutes). `noise` and
- * `outages` take `--only CASE,…` and `--engine sqlite|postgresql`; `retention` and `upgrade` the engine.
+ * `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (about 35 minutes). `noise`,
+ * `outages` and `pressure` take `--only CASE,…`; `noise`, `outages`, `retention` and `upgrade` take
+ * `--engine sqlite|postgresql`.
  */
 import { parseArgs } from 'node:util'
 import type { Scope } from '../test/support/temporary.ts'
@@ -27,6 +28,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   retention: () => import('./retention.ts'),
   signing: () => import('./signing.ts'),
   upgrade: () => import('./upgrade.ts'),
+  pressure: () => import('./pressure.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),
 }

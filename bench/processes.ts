@@ -15,6 +15,7 @@ import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts
 import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
+import type { PeerOrder } from './peers/web-app.ts'
 import type { ReportOrder } from './report-load.ts'
 import { makeSenders, type Variety } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
@@ -32,7 +33,8 @@ function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => 
   const child = start(scope, file)
   return async (order) => {
     child.send(order as object)
-    const [result] = (await once(child, 'message')) as [Result]
+    const ended = once(child, 'exit').then(() => Promise.reject(new Error(`${file.pathname} ended`)))
+    const [result] = (await Promise.race([once(child, 'message'), ended])) as [Result]
     return result
   }
 }
@@ -91,6 +93,17 @@ export async function startBare(scope: Scope): Promise<number> {
   return port
 }
 
+/** The delivery keys of an application on another queue. */
+export const peerKeys = Array.from({ length: 100 }, (_, n) => `postern_peer_${n}`)
+
+/** Starts an application on another queue. Returns the port of its API. */
+export async function startPeer(scope: Scope, file: URL, order: Omit<PeerOrder, 'keys'>): Promise<number> {
+  const child = start(scope, file)
+  child.send({ ...order, keys: peerKeys } satisfies PeerOrder)
+  const [port] = (await once(child, 'message')) as [number]
+  return port
+}
+
 export type BenchedService = Omit<RunningPostern, 'key'> & { readonly port: number }
 
 export const engines = ['SQLite', 'PostgreSQL'] as const
@@ -120,9 +133,10 @@ export type Bed = { readonly checkout: Checkout; readonly env: Variables; readon
 
 const apps = 100
 
-export async function makeBed(scope: Scope, { engine, checkout }: Subject): Promise<Bed> {
+/** @param databaseUrl of an empty database; otherwise one is made */
+export async function makeBed(scope: Scope, { engine, checkout }: Subject, databaseUrl?: string): Promise<Bed> {
   const env = {
-    POSTERN_DATABASE_URL: await freshDatabaseUrl(scope, engine),
+    POSTERN_DATABASE_URL: databaseUrl ?? (await freshDatabaseUrl(scope, engine)),
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',

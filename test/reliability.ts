@@ -134,10 +134,10 @@ const command = [
   'npm run reliability',
 ].join(' ')
 
-/** The section that `npm run mutation` wrote. */
-function mutationSection(): string {
+/** The sections after the table: about the simulation, and what `npm run mutation` wrote. */
+function otherSections(): string {
   const document = readFileSync(join(root, 'docs/reliability.md'), 'utf8')
-  return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
+  return document.slice(document.indexOf('## The simulation\n')).trimEnd()
 }
 
 const suites = ['units', 'sqlite', 'postgres', 'peers', 'console', 'faults'].map((name) => ({
@@ -160,9 +160,7 @@ ${tableOf(suites.flatMap(({ results }) => results))}
 Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
 \`tried\` is how many times the fault was injected; a test that does not count injections counts as one.
 
-## Mutation scores of the domain
-
-${mutationSection()}
+${otherSections()}
 `
 writeFileSync(join(root, 'docs/reliability.md'), text)
 if (failed.length > 0) process.exitCode = 1

@@ -1,30 +1,18 @@
 /** The lines that the log writes for each kind of event. */
 import { retryForHours } from '../domain/bounds.ts'
 import { inClear } from '../domain/delivery/relay-state.ts'
-import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import { describeLack } from '../domain/machine-faults.ts'
+import { endedLines, takenBackLines, webhookLine } from './email-lines.ts'
 import type {
   AttemptRecorded,
   ConsoleSignIn,
-  LeasesTakenBack,
   OperationAnswered,
   PosternEvent,
   ReportReceived,
   RequestAnswered,
   RequestRefused,
-  WebhookTried,
 } from './events.ts'
-import { linesPerSecond } from './line-limiter.ts'
-
-type Fields = Readonly<Record<string, unknown>>
-
-export type Line = {
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
-  readonly text: string
-  readonly fields: Fields | (() => Fields)
-  /** Lines with the same kind are bounded together. */
-  readonly kind?: string
-}
+import type { Fields, Line } from './line.ts'
 
 type Kind = PosternEvent['kind']
 
@@ -113,6 +101,12 @@ const lines: {
     fields: { domain, selector },
     kind: `${kind} ${domain}`,
   }),
+  transport_closed: ({ kind, reason, transport }) => ({
+    level: 'error',
+    text: `mail of the apps that use this transport waits: ${reason}`,
+    fields: { transport },
+    kind: `${kind} ${transport}`,
+  }),
   provider_call_refused: ({ kind, provider, reason, requestId }) => ({
     level: 'warn',
     text: reason ?? 'a call of a mail provider did not prove itself: compare its secret with POSTERN_REPORTS_KEYS',
@@ -191,6 +185,7 @@ const attemptTexts = {
   failed: 'an email failed',
   expired: "an email's link expired",
   cancelled: 'an email was cancelled',
+  simulated: 'the end of an email was simulated',
   unattempted: 'an email was not tried',
 }
 
@@ -230,66 +225,6 @@ function reportLine({ source, finding, cause, result, emailId, appId }: ReportRe
   const text = result === 'recorded' ? 'a report about an email was recorded' : 'a report was not recorded'
   return { level: 'info', text, fields, kind: `reports ${result}` }
 }
-
-function webhookLine({ appId, emailId, event, outcome, result, tookMs, tries }: WebhookTried): Line {
-  const texts = {
-    sent: 'a webhook was sent',
-    failed: 'the receiver did not accept a webhook',
-    given_up: 'a webhook was given up',
-  }
-  return {
-    level: outcome === 'given_up' ? 'warn' : 'info',
-    text: texts[outcome],
-    fields: {
-      app: appId,
-      ...(emailId !== null && { email: emailId }),
-      event,
-      result,
-      tries,
-      tookMs: Math.round(tookMs),
-    },
-    kind: `webhook ${outcome}`,
-  }
-}
-
-/** One line for each email; for many at once, one for each end and app, with a count. */
-function endedLines(ended: readonly EndedEmail[]): Line[] {
-  const toFields = ({ appId, state, reason }: EndedEmail) => ({
-    app: appId,
-    state,
-    ...(reason !== null && { reason }),
-  })
-  const level = ({ state }: EndedEmail) => (state === 'cancelled' || state === 'suppressed' ? 'info' : 'warn')
-  if (ended.length <= linesPerSecond)
-    return ended.map((email) => {
-      const fields = { email: email.emailId, ...toFields(email) }
-      const text = `an email ended without being sent: ${email.state}`
-      return { level: level(email), text, fields, kind: `ended ${email.state}` }
-    })
-  const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
-  return [...groups.values()].flatMap(([first, ...others]) => {
-    if (first === undefined) return []
-    const fields = { ...toFields(first), count: others.length + 1 }
-    const text = `emails ended without being sent: ${first.state}`
-    return [{ level: level(first), text, fields, kind: `ended ${first.state}` }]
-  })
-}
-
-/** One line for all, and one for each suspect, so that an operator can cancel it. */
-function takenBackLines({ lost }: LeasesTakenBack): Line[] {
-  const text = 'a worker died, hung, or lost its connection to the database while it held emails; they are queued again'
-  const suspects = lost.filter(({ count }) => count >= suspectAfter)
-  return [
-    { level: 'warn', text, fields: { count: lost.length, suspects: suspects.length } },
-    ...suspects.map(({ emailId, count }): Line => {
-      const fields = { email: emailId, lostLeases: count }
-      return { level: 'error', text: suspectText, fields }
-    }),
-  ]
-}
-
-const suspectText =
-  'this email has lost two or more leases; it is claimed alone, after growing pauses. If it crashes its workers, cancel it with "postern email cancel EMAIL"'
 
 const asked = {
   request: 'to queue an email',

@@ -18,6 +18,8 @@ import { newRing } from '../support/service.ts'
 
 const app = newId('app', 0) as AppId
 
+const insertApp = 'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
+
 const targetOf = (connection: Connection) => ({ sql: (text: string) => connection.sql(text), nowMs: 0 })
 
 test('maintenance, which runs every second, reads no table whole', async (t) => {
@@ -26,10 +28,9 @@ test('maintenance, which runs every second, reads no table whole', async (t) => 
   const writer = newWriter({ ...parts, nowMs: () => 40 * 86_400_000 })
   const everySecond = () =>
     connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'maintain', args: [] }))
-  const insert = 'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
-  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
+  connection.connection.exec(`${insertApp} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
   everySecond()
-  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'disabled', 0, 0, 0, '{}')`)
+  connection.connection.exec(`${insertApp} values ('${app}', 'a', 1, 'disabled', 0, 0, 0, '{}')`)
   connection.texts.clear()
   writer.cursors.scanBegunAt = 40 * 86_400_000 // no scan begins
   everySecond()
@@ -44,8 +45,7 @@ test('cancelling the mail of a deleted app reads no mail of others', async (t) =
   const connection = await openRecording(t)
   const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
   const writer = newWriter({ ...parts, nowMs: () => 0 })
-  const insert = 'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
-  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
+  connection.connection.exec(`${insertApp} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
   connection.texts.clear()
   connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }))
   assert.ok([...connection.texts].some((text) => text.includes("state = 'deferred'")))
@@ -105,7 +105,7 @@ test('a strike, and the look-up for a request, search suppressions and counts', 
   const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
   const writer = newWriter({ ...parts, nowMs: () => 0 })
   const email = newId('em', 0)
-  connection.connection.exec(`insert into app values ('${app}', 'acme', 1, 'active', 0, 0, 0, '{}');
+  connection.connection.exec(`${insertApp} values ('${app}', 'acme', 1, 'active', 0, 0, 0, '{}');
     insert into history (email_id, app_id, type, state, attempts, lost_leases, accepted_at,
       expires_at, finished_at, recipient, trail)
     values ('${email}', '${app}', 'magic_link', 'delivered', 1, 0, 1, 0, 0, 'r', '[]')`)

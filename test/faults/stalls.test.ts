@@ -237,10 +237,10 @@ const consolePlaces: Place[] = [
 
 const elsewhere: Place[] = [
   encoded('links, path', (text) =>
-    exchange(service.urls.links, `GET /acme/${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+    exchange(service.urls.links, `GET /acme/${text} HTTP/1.1\r\nHost: links.acme.test\r\nConnection: close\r\n\r\n`),
   ),
   encoded('links, POST path', (text) =>
-    exchange(service.urls.links, `POST /acme/${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+    exchange(service.urls.links, `POST /acme/${text} HTTP/1.1\r\nHost: links.acme.test\r\nConnection: close\r\n\r\n`),
   ),
   encoded('ops, path', (text) =>
     exchange(service.urls.ops, `GET /${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
@@ -266,31 +266,38 @@ async function costOf(send: Place['send'], text: string): Promise<number> {
   return (user + system) / 1000
 }
 
-/** In turns, so that the collection of garbage meets both. */
-async function leastCostsOf(send: Place['send'], whole: string, half: string): Promise<[most: number, least: number]> {
-  let [most, least] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-  for (let n = 0; n < tries; n++) {
-    most = Math.min(most, await costOf(send, whole))
-    least = Math.min(least, await costOf(send, half))
-  }
-  return [most, least]
-}
-
 /** Less is no stall, whatever it grows by: it is what some valid requests cost. */
 const stallMs = 8
 const tries = 8
 /** Twice the length: 2 if the cost is linear, 4 if it is quadratic. */
 const growthMax = 3
+/**
+ * A quadratic cost that grows more than growthMax from the half to the whole, with whatever does not grow
+ * beside it, has at least doubled from the quarter to the half. A step, as when an answer no longer fits into
+ * one write, has not.
+ */
+const growthBeforeMin = 1.7
 const foundMax = 2
 
+/** The costs of a text and of its first half and quarter; null as soon as they are those of no stall. */
+async function stallOf(send: Place['send'], texts: readonly string[]): Promise<string | null> {
+  const least = texts.map(() => Number.POSITIVE_INFINITY)
+  for (let n = 0; n < tries; n++) {
+    // In turns, so that the collection of garbage meets all of them.
+    for (const [index, text] of texts.entries()) least[index] = Math.min(least[index] ?? 0, await costOf(send, text))
+    const [whole = 0, half = 0, quarter = 0] = least
+    if (whole < stallMs || whole <= growthMax * half || half <= growthBeforeMin * quarter) return null
+  }
+  return least.map((ms) => `${ms.toFixed(1)} ms`).join(', ')
+}
+
 async function stallsOf(place: Place): Promise<string[]> {
-  const [whole, half] = [textsOf(place, 1), textsOf(place, 0.5)]
+  const [wholes, halves, quarters] = [textsOf(place, 1), textsOf(place, 0.5), textsOf(place, 0.25)]
   const found: string[] = []
-  for (const [index, text] of whole.entries()) {
+  for (const [index, text] of wholes.entries()) {
     if (found.length === foundMax || (await costOf(place.send, text)) < stallMs) continue
-    const [most, least] = await leastCostsOf(place.send, text, half[index] ?? '')
-    if (most >= stallMs && most > growthMax * least)
-      found.push(`${JSON.stringify(text.slice(0, 30))}…: ${least.toFixed(1)} ms, twice as long ${most.toFixed(1)} ms`)
+    const costs = await stallOf(place.send, [text, halves[index] ?? '', quarters[index] ?? ''])
+    if (costs !== null) found.push(`${JSON.stringify(text.slice(0, 30))}…: ${costs}`)
   }
   return found
 }

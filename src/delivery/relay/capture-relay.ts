@@ -28,10 +28,12 @@ export class CaptureRelay implements Relay {
 
   isAvailable = (): boolean => true
   capacity = (): number => submissionsMax
+  inProgress = (): number => 0
   free = (): number => submissionsMax
   connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: submissionsMax, max: submissionsMax })
   probeInMs = (): number => 0
   isLast = (): boolean => false
+  isStuck = (): boolean => false
 
   async submit({ to, bytes, describe }: Message): Promise<Submission> {
     const email = describe()

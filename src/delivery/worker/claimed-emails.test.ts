@@ -32,6 +32,16 @@ test('no app has more under way than its share', () => {
   assert.deepEqual(names([claimed.begin(1)]), ['a2'], 'what is being stored takes no connection')
 })
 
+test('emails that hang do not use up the share of their app, and other apps come first', (t) => {
+  let nowMs = 1_000_000
+  t.mock.method(performance, 'now', () => nowMs)
+  const claimed = holding('a1', 'a2', 'a3')
+  assert.deepEqual(names([claimed.begin(1), claimed.begin(1)]), ['a1', undefined])
+  nowMs += 31_000
+  claimed.add([attempt('b1')])
+  assert.deepEqual(names([claimed.begin(1), claimed.begin(1), claimed.begin(1)]), ['b1', 'a2', undefined])
+})
+
 test('a sent email stays claimed until its outcome is on record', () => {
   const claimed = holding('a1', 'a2')
   const sent = claimed.begin(9)

@@ -8,8 +8,15 @@ import type { Claim, Lease } from '../../store/store.ts'
 
 type HasClaim = { readonly claim: Pick<Claim, 'emailId' | 'fence' | 'appId'> }
 
+/**
+ * An email that takes longer hangs: its relay may not reply for ten minutes. It does not count for the share
+ * of its app, so the rest of the app's mail may use what is free; other apps still come first.
+ */
+const hangsAfterMs = 30_000
+
 export class ClaimedEmails<Attempt extends HasClaim> {
-  readonly #sending = new Set<Attempt>()
+  /** And when each began. */
+  readonly #sending = new Map<Attempt, number>()
   readonly #storing = new Set<Attempt>()
   /** When each app was served last, as a count of begun emails. */
   readonly #servedAt = new Map<AppId, number>()
@@ -25,7 +32,7 @@ export class ClaimedEmails<Attempt extends HasClaim> {
   }
 
   all(): Attempt[] {
-    return [...this.#sending, ...this.#storing, ...this.#waiting]
+    return [...this.#sending.keys(), ...this.#storing, ...this.#waiting]
   }
 
   add(attempts: readonly Attempt[]): void {
@@ -39,7 +46,9 @@ export class ClaimedEmails<Attempt extends HasClaim> {
 
   /** The waiting emails that could begin if there were connections: their apps send fewer than `perApp`. */
   ready(perApp: number): Attempt[] {
-    const sending = countByApp(this.#sending)
+    const sinceMs = performance.now() - hangsAfterMs
+    const recent = this.#sending.entries().filter(([, begunAtMs]) => begunAtMs > sinceMs)
+    const sending = countByApp(recent.map(([attempt]) => attempt))
     return this.#waiting.filter(({ claim }) => (sending.get(claim.appId) ?? 0) < perApp)
   }
 
@@ -50,7 +59,7 @@ export class ClaimedEmails<Attempt extends HasClaim> {
     if (first === undefined) return undefined
     const next = others.reduce((least, other) => (servedAt(other) < servedAt(least) ? other : least), first)
     this.#waiting.splice(this.#waiting.indexOf(next), 1)
-    this.#sending.add(next)
+    this.#sending.set(next, performance.now())
     if (this.#waiting.length === 0) this.#servedAt.clear()
     else this.#servedAt.set(next.claim.appId, ++this.#begun)
     return next

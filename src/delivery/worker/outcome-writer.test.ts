@@ -50,7 +50,7 @@ test('an outage of the store is one event, the next outage is another', () => {
       recordOutcome: () => assert.fail('nothing is written'),
       strikeRefused: () => assert.fail('nobody is struck'),
     },
-    onFailed: () => assert.fail('no email failed'),
+    onTrouble: () => assert.fail('no email failed'),
     emit: ({ kind }) => void seen.push(kind),
     onFailure: () => void failures++,
   })
@@ -68,7 +68,7 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
   const failed: unknown[] = []
   const writer = new OutcomeWriter({
     store: { recordOutcome: async () => true, strikeRefused: () => assert.fail('nobody is struck') },
-    onFailed: async ({ emailId }, facts) => void failed.push([emailId, facts]),
+    onTrouble: async (event, { emailId }, facts) => void failed.push([event, emailId, facts]),
     emit: () => {},
     onFailure: assert.fail,
   })
@@ -83,8 +83,8 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
   await write({ ...outcome, reason: 'retries_exhausted' }, webhookUrl)
   await writer.whenFollowed()
   assert.deepEqual(failed, [
-    [claim.emailId, { cause: 'policy' }],
-    [claim.emailId, { cause: 'retries_exhausted' }],
+    ['email.failed', claim.emailId, { cause: 'policy' }],
+    ['email.failed', claim.emailId, { cause: 'retries_exhausted' }],
   ])
 })
 
@@ -100,7 +100,7 @@ test('eight strikes are written at a time; while they are, further refusals stri
         return { kind: 'none' }
       },
     },
-    onFailed: () => assert.fail('the app is sent no webhooks'),
+    onTrouble: () => assert.fail('the app is sent no webhooks'),
     emit: () => {},
     onFailure: assert.fail,
   })

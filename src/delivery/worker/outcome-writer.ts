@@ -2,11 +2,12 @@
  * Writes outcomes to the store. An outcome that cannot be written is kept and written again later:
  * nothing new may be sent while one is kept.
  */
+import { isTestSide } from '../../domain/app/test-side.ts'
 import { causeOf } from '../../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Reply } from '../../domain/delivery/reply.ts'
 import { classifyDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
-import type { WebhookFacts } from '../../domain/webhooks/webhook.ts'
+import type { WebhookEvent, WebhookFacts } from '../../domain/webhooks/webhook.ts'
 import type { Emit } from '../../observe/events.ts'
 import { readTraceId } from '../../observe/tracing.ts'
 import { type Claim, type Store, StoreUnavailable } from '../../store/store.ts'
@@ -24,13 +25,13 @@ export type Result = {
 export type OutcomeWriterDeps = {
   readonly store: Pick<Store, 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
-  /** An email failed, of an app that is sent webhooks. */
-  readonly onFailed: (claim: Claim, facts: WebhookFacts) => Promise<void>
+  /** An email failed, or so it was simulated, of an app that is sent webhooks. */
+  readonly onTrouble: (event: WebhookEvent, claim: Claim, facts: WebhookFacts) => Promise<void>
   /** A write to the store failed. */
   readonly onFailure: () => void
 }
 
-type Failed = Extract<DeliveryOutcome, { readonly kind: 'failed' }>
+type Trouble = Extract<DeliveryOutcome, { readonly kind: 'failed' | 'simulated' }>
 
 /** Others are dropped: when so many come at once, few of them would count. */
 const strikesMax = 8
@@ -75,7 +76,7 @@ export class OutcomeWriter {
         traceId: readTraceId(claim.traceparent),
       }
       emit({ kind: 'attempt_recorded', ...record })
-      if (outcome.kind === 'failed') {
+      if (outcome.kind === 'failed' || outcome.kind === 'simulated') {
         const following = this.#follow(attempt, outcome).finally(() => this.#following.delete(following))
         this.#following.add(following)
       }
@@ -86,12 +87,17 @@ export class OutcomeWriter {
   }
 
   /** After the outcome, and nothing waits for it. */
-  async #follow({ app, claim }: Attempt, outcome: Failed): Promise<void> {
-    const until = refusesMailbox(outcome) ? await this.#strike(claim, outcome.reply) : null
+  async #follow({ app, claim }: Attempt, outcome: Trouble): Promise<void> {
+    const isReal = !isTestSide(claim.appId)
+    const until = isReal && refusesMailbox(outcome) ? await this.#strike(claim, outcome.reply) : null
     if (app.settings.webhookUrl === undefined) return
     const cause = outcome.reason === 'refused_by_relay' ? causeOf(outcome.reply) : outcome.reason
-    const suppressed = until === null ? {} : { suppressedUntil: new Date(until).toISOString() }
-    await this.#deps.onFailed(claim, { cause, ...suppressed })
+    const event = `email.${outcome.kind === 'simulated' ? outcome.state : outcome.kind}` as const
+    await this.#deps.onTrouble(event, claim, {
+      ...(cause !== null && { cause }),
+      ...(event === 'email.bounced' && { permanent: true }),
+      ...(until !== null && { suppressedUntil: new Date(until).toISOString() }),
+    })
   }
 
   /** Until when the recipient is suppressed; null if it is not. A lost strike costs one more refusal. */

@@ -6,8 +6,9 @@ import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'
+import { AppTurns } from '../../shared/app-turns.ts'
 import { type ClaimRow, type Row, toApp, toClaim } from '../../shared/rows.ts'
-import { type Claim, type Claimed, type ClaimRequest, mayTakeSuspect } from '../../store.ts'
+import { allLeases, type Claim, type Claimed, type ClaimRequest, mayTakeSuspect } from '../../store.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
 import type { MissingSessions } from './missing-sessions.ts'
@@ -32,6 +33,7 @@ type Input = {
   readonly maintain: boolean
   readonly recover: boolean
   readonly after: string
+  readonly soughtFrom: string | null
   readonly suspectLast: boolean
   readonly sessionId: number
   /** Sessions whose mail is taken back. */
@@ -56,13 +58,15 @@ const claim = calledFunction<Input>(
     ['p_recover', 'boolean', ({ recover }) => recover],
     ['p_session', 'int', ({ sessionId }) => sessionId],
     ['p_missing', 'int[]', ({ missing }) => missing],
+    ['p_transport', 'text', ({ request }) => request.transport ?? ''],
     ['p_max', 'int', ({ request }) => request.max],
     ['p_per_app', 'int', ({ request }) => request.perApp],
     ['p_after', 'text', ({ after }) => after],
+    ['p_sought_from', 'text', ({ soughtFrom }) => soughtFrom],
     ['p_suspect_last', 'boolean', ({ suspectLast }) => suspectLast],
     ['p_take_suspect', 'boolean', ({ request }) => mayTakeSuspect(request)],
-    ['p_leased', 'text[]', ({ request }) => request.leases.map(({ emailId }) => emailId)],
-    ['p_fences', 'bigint[]', ({ request }) => request.leases.map(({ fence }) => fence)],
+    ['p_leased', 'text[]', ({ request }) => allLeases(request).map(({ emailId }) => emailId)],
+    ['p_fences', 'bigint[]', ({ request }) => allLeases(request).map(({ fence }) => fence)],
     ['p_leased_apps', 'text[]', ({ request }) => request.leases.map(({ appId }) => appId)],
   ],
 )
@@ -79,6 +83,8 @@ type LastRow = {
   lost: EmailId[] | null
   lost_counts: number[] | null
   missing: number[] | null
+  elsewhere: string[] | null
+  is_cut: boolean
 }
 
 function lostLeases(last: LastRow | undefined): LostLease[] {
@@ -102,7 +108,7 @@ export class Claims {
   readonly #missing: MissingSessions
   readonly #session: () => WorkerSession | null
   readonly #apps = new Map<AppId, App>()
-  #after = ''
+  readonly #turns = new AppTurns()
   #suspectLast = false
   #maintainedAtMs = 0
   /** When the last claim began if it took all there was, by `performance.now()`. */
@@ -130,12 +136,13 @@ export class Claims {
     })
     const last = rows.pop() as LastRow | undefined
     const claimed = rows as ClaimedRow[]
-    this.#after = last?.app_id ?? ''
+    const isFruitless = last?.is_cut === true && claimed.length === 0
+    const goesOn = this.#turns.note(request.transport, (last?.app_id ?? '') as AppId | '', isFruitless)
     // Without a session there are no notifications.
-    const more = last?.more === true || (claimed.length > 0 && sessionId === 0)
-    // An app that reached its share may have more mail.
-    const isAll = !more && request.leases.length + claimed.length < request.perApp
-    this.#tookAllAtMs = isAll ? beganAtMs : Number.NEGATIVE_INFINITY
+    const more = last?.more === true || (claimed.length > 0 && sessionId === 0) || goesOn
+    const elsewhere = last?.elsewhere ?? []
+    const isAll = !more && last?.is_cut !== true && request.leases.length + claimed.length < request.perApp
+    this.#tookAllAtMs = isAll && elsewhere.length === 0 ? beganAtMs : Number.NEGATIVE_INFINITY
     this.#pausedUntilMs = isAll && claimed.length > 1 ? beganAtMs + claimEveryMs : 0
     if (last?.missing != null) this.#missing.note(last.missing)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
@@ -151,6 +158,7 @@ export class Claims {
       deathIsKnown: session === null || sessionId !== 0,
       suspects: last?.suspects ?? false,
       more,
+      elsewhere: elsewhere.map((name) => (name === '' ? null : name)),
       lost: lostLeases(last),
       ended: [...expiredEmails(last), ...damaged],
     }
@@ -166,7 +174,7 @@ export class Claims {
       request,
       maintain,
       recover: this.#missing.mayTakeBack,
-      after: this.#after,
+      ...this.#turns.of(request.transport),
       suspectLast: this.#suspectLast,
       sessionId,
       missing: this.#missing.longMissing(),

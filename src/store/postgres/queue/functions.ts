@@ -8,6 +8,7 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import {
   appsPerClaim,
+  appsSeenPerClaim,
   idempotencyMs,
   lastUseEveryMs,
   stepMax,
@@ -90,6 +91,7 @@ const constants: Readonly<Record<string, string | number>> = {
   trailMax,
   waitMaxMs,
   appsPerClaim,
+  appsSeenPerClaim,
 }
 
 /** Replaces each `{{name}}`. `{{schema}}` stays, because it differs from database to database. */

@@ -28,7 +28,8 @@ const deadlineMs = 2000
 const idWithinMs = 1000
 /**
  * Between two notifications to itself, or two failed connections, the pause doubles up to these. After an
- * outage a session must be back, with its leases, before another worker takes mail back (`afterFailureMs`).
+ * outage a session must be back, with its leases, before another worker takes mail back (`afterFailureMs`):
+ * `simulation/sessions.pml` is a model of this protocol.
  */
 const probePauseMaxMs = 60_000
 const dialPauseMaxMs = 1000

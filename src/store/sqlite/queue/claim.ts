@@ -5,7 +5,7 @@
  * emails do not slow another's.
  */
 import type { App } from '../../../domain/app/app.ts'
-import { appsPerClaim, retryForMs, stepMax, waitMaxMs } from '../../../domain/bounds.ts'
+import { appsPerClaim, appsSeenPerClaim, retryForMs, stepMax, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, lostLeaseWaitMs } from '../../../domain/delivery/states.ts'
@@ -13,24 +13,39 @@ import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import { toClaim } from '../../shared/rows.ts'
-import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../../store.ts'
+import {
+  allLeases,
+  type Claim,
+  type Claimed,
+  type ClaimRequest,
+  type Lease,
+  leaseMs,
+  mayTakeSuspect,
+} from '../../store.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 /** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
 export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
-export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'more' | 'lost' | 'ended'> & {
+export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'more' | 'elsewhere' | 'lost' | 'ended'> & {
   /** The queue is empty. */
   readonly isEmpty: boolean
 }
 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
-  keepLeases(tx, request.leases)
+  keepLeases(tx, allLeases(request))
   const expired = expire(tx)
   const lost = takeBack(tx, allVoid ? findLeased(tx) : findLapsed(tx))
   queueDeferred(tx)
-  const suspect = findSuspect(tx)
-  const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
+  const { transport = null } = request
+  const suspect = findSuspect(tx, transport)
+  const seen = appsWithReadyMail(tx, transport)
+  const triesSuspect = suspect !== null && mayTrySuspect(tx, request, seen)
+  const { ids, last } = triesSuspect ? { ids: [suspect], last: null } : pickInTurns(tx, request, seen.apps)
+  const { apps: turns } = tx.writer.cursors
+  const isFruitless = seen.cutAt !== null && ids.length === 0
+  const goesOn = turns.note(transport, last ?? seen.cutAt ?? turns.of(transport).after, isFruitless)
+  const more = ids.length > 0 || goesOn
   const taken = ids.map((id) => claimOne(tx, id))
   const claims = taken.flatMap(({ claim }) => claim ?? [])
   const ended = [...expired, ...taken.flatMap(({ ended }) => ended ?? [])]
@@ -42,15 +57,15 @@ export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall):
   }
   const suspects = suspect !== null && !mayTakeSuspect(request)
   const isEmpty = tx.sql('select 1 from queue limit 1').get() === undefined
-  return { claims, apps, suspects, more: ids.length > 0, lost, ended, isEmpty }
+  return { claims, apps, suspects, more, elsewhere: seen.elsewhere, lost, ended, isEmpty }
 }
 
 /** Ordinary mail goes between two suspects, so that many of them delay nobody. */
-const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
-  mayTakeSuspect(request) && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest, { apps }: SeenApps): boolean =>
+  mayTakeSuspect(request) && !(tx.writer.cursors.suspectLast && apps.length > 0)
 
 /** Renews the claiming worker's own leases: they have not lapsed, even after a pause or a clock step. */
-function keepLeases(tx: WriteTransaction, leases: ClaimRequest['leases']): void {
+function keepLeases(tx: WriteTransaction, leases: readonly Lease[]): void {
   for (const { emailId, fence } of leases) {
     tx.sql(
       `update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'
@@ -118,8 +133,8 @@ function queueDeferred(tx: WriteTransaction): void {
 const waitsForKeys = (tx: WriteTransaction): boolean =>
   tx.sql(`select 1 from queue where ${queueParts.deferred} and missing_key is not null limit 1`).get() !== undefined
 
-/** The oldest one of an active app: the apps that have any, and the first one of each. */
-function findSuspect(tx: WriteTransaction): EmailId | null {
+/** The oldest one of an active app of the transport: the apps that have any, and the first one of each. */
+function findSuspect(tx: WriteTransaction, transport: string | null): EmailId | null {
   const suspects = `queue where ${queueParts.suspect}`
   const row = tx
     .sql(
@@ -127,15 +142,19 @@ function findSuspect(tx: WriteTransaction): EmailId | null {
          select (select min(app_id) from ${suspects}) union all
          select (select min(app_id) from ${suspects} and app_id > owner.app_id) from owner where owner.app_id is not null)
        select (select min(email_id) from ${suspects} and queue.app_id = owner.app_id) as email_id
-       from owner join app using (app_id) where app.status = 'active' order by email_id limit 1`,
+       from owner join app using (app_id) where app.status = 'active' and app.transport is ? order by email_id limit 1`,
     )
-    .get()
+    .get(transport)
   return row === undefined ? null : (row.email_id as EmailId)
 }
 
-/** Ids of ready mail: a share for each app in the first round, then the places that others left over. */
-function pickInTurns(tx: WriteTransaction, { max, perApp, leases }: ClaimRequest): EmailId[] {
-  const turns = appsWithReadyMail(tx)
+/**
+ * Ids of ready mail: a share for each app in the first round, then the places that others left over. `last`:
+ * the app that was served last.
+ */
+function pickInTurns(tx: WriteTransaction, request: ClaimRequest, apps: readonly AppId[]) {
+  const { leases, max, perApp } = request
+  const turns = apps
     .map((appId) => ({
       appId,
       places: perApp - leases.filter((lease) => lease.appId === appId).length,
@@ -143,19 +162,20 @@ function pickInTurns(tx: WriteTransaction, { max, perApp, leases }: ClaimRequest
     }))
     .filter(({ places }) => places > 0)
   const share = Math.max(1, Math.floor(max / Math.max(turns.length, 1)))
-  const picked: EmailId[] = []
+  const ids: EmailId[] = []
+  let last: AppId | null = null
   for (const limit of [share, max]) {
     for (const app of turns) {
-      const take = Math.min(limit, app.places, max - picked.length)
+      const take = Math.min(limit, app.places, max - ids.length)
       if (take <= 0 || app.after === null) continue
-      const ids = readyIds(tx, { appId: app.appId, after: app.after, limit: take })
-      app.places -= ids.length
-      app.after = ids.at(-1) ?? null
-      picked.push(...ids)
-      tx.writer.cursors.app = app.appId
+      const found = readyIds(tx, { appId: app.appId, after: app.after, limit: take })
+      app.places -= found.length
+      app.after = found.at(-1) ?? null
+      ids.push(...found)
+      last = app.appId
     }
   }
-  return picked
+  return { ids, last }
 }
 
 const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; limit: number }): EmailId[] =>
@@ -166,13 +186,24 @@ const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; lim
     .all(step.appId, step.after, step.limit)
     .map((row) => row.email_id as EmailId)
 
-/** Active apps with ready mail, from the one after the app served last. */
-function appsWithReadyMail(tx: WriteTransaction): AppId[] {
-  const start = tx.writer.cursors.app
-  const found: AppId[] = []
-  let wrapped = start === ''
-  let from = start
-  while (found.length < appsPerClaim) {
+type SeenApps = {
+  /** Active apps of the transport with ready mail. */
+  readonly apps: readonly AppId[]
+  /** The other transports whose apps it passed. */
+  readonly elsewhere: readonly (string | null)[]
+  /** Where it ended, if it passed too many apps to see all; null otherwise. */
+  readonly cutAt: AppId | null
+}
+
+/** From the one after the app served last. */
+function appsWithReadyMail(tx: WriteTransaction, transport: string | null): SeenApps {
+  const { after: start, soughtFrom } = tx.writer.cursors.apps.of(transport)
+  const end = soughtFrom ?? start
+  const apps: AppId[] = []
+  const elsewhere = new Set<string | null>()
+  let wrapped = end === '' || start < end
+  let from: AppId | '' = start
+  for (let passed = 0; apps.length < appsPerClaim; ) {
     const row = tx.sql(`select min(app_id) as app_id from queue where ${queueParts.ready} and app_id > ?`).get(from)
     const next = (row?.app_id ?? null) as AppId | null
     if (next === null && wrapped) break
@@ -181,11 +212,15 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
       from = ''
       continue
     }
-    if (wrapped && start !== '' && next > start) break
-    if (tx.app(next)?.status === 'active') found.push(next)
+    if (wrapped && end !== '' && next > end) break
+    const app = tx.app(next)
+    const own = app?.settings.transport ?? null
+    if (app?.status === 'active' && own === transport) apps.push(next)
+    else if (app?.status === 'active') elsewhere.add(own)
     from = next
+    if (++passed === appsSeenPerClaim) return { apps, elsewhere: [...elsewhere], cutAt: next }
   }
-  return found
+  return { apps, elsewhere: [...elsewhere], cutAt: null }
 }
 
 /**

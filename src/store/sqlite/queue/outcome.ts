@@ -5,7 +5,7 @@
 
 import { trailMax } from '../../../domain/bounds.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
-import type { EndedEmail, EndReason, EndState, LiveState } from '../../../domain/delivery/states.ts'
+import type { EndedEmail, EndReason, EndState, FinalState, LiveState } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { attemptRecord, type Ending, toEnding } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
@@ -56,7 +56,7 @@ function requeue(tx: WriteTransaction, row: QueueRow, requeued: Requeue): void {
   )
 }
 
-type End = { state: EndState; reason: EndReason | null; record: AttemptRecord | null }
+type End<State extends FinalState = EndState> = { state: State; reason: EndReason | null; record: AttemptRecord | null }
 
 /** Moves an email to the history and deletes its content. */
 export function finish(tx: WriteTransaction, row: QueueRow, end: End): EndedEmail {
@@ -66,7 +66,7 @@ export function finish(tx: WriteTransaction, row: QueueRow, end: End): EndedEmai
 }
 
 /** Writes the record of an email that has left the queue. */
-function keepRecord(tx: WriteTransaction, row: QueueRow, end: End): void {
+function keepRecord(tx: WriteTransaction, row: QueueRow, end: End<FinalState>): void {
   tx.sql(
     `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
        expires_at, finished_at, recipient, trail, traceparent) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -10,6 +10,7 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { type EmailType, emailKinds } from '../../../domain/request/email-kinds.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
+import { AppTurns } from '../../shared/app-turns.ts'
 import { RecentEmails } from '../../shared/recent-emails.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Connection } from '../engine/connection.ts'
@@ -22,6 +23,7 @@ export type CachedKey = {
   readonly expiresAt: number | null
   readonly revokedAt: number | null
   lastUsedAt: number
+  readonly networks: readonly string[] | null
 }
 
 /** The state of the writer thread between transactions. The caches are valid for one data version. */
@@ -40,8 +42,7 @@ export type Writer = {
   /** Emails accepted on a day. */
   readonly accepted: Map<AppId, { readonly day: number; count: number }>
   readonly cursors: {
-    /** The app that was served last. */
-    app: AppId | ''
+    readonly apps: AppTurns
     /** The last claim handed out a suspect. */
     suspectLast: boolean
     /** Where the scans of maintenance continue, null for one that has ended; null between scans. */
@@ -67,7 +68,7 @@ export const newWriter = (
   recent: new RecentEmails(),
   accepted: new Map(),
   cursors: {
-    app: '',
+    apps: new AppTurns(),
     suspectLast: false,
     scans: null,
     scanBegunAt: 0,

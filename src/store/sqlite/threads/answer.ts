@@ -3,6 +3,13 @@ import type { Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { type FaultKind, faultKind } from '../engine/connection.ts'
 
+/** The part of a `MessagePort` that a thread uses. */
+export type Port<In, Out> = {
+  on(event: 'message', listener: (message: In) => void): unknown
+  postMessage(message: Out): void
+  close(): void
+}
+
 export type Answer = { readonly value: unknown } | { readonly fault: FaultKind; readonly error: Error }
 
 /** `error` keeps its stack: it is cloned, with the message and stack, to the other thread. */

@@ -7,6 +7,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from '../engine/connection.ts'
+import type { Port } from './answer.ts'
 
 const everyMs = 250
 /** Pages of 4 KiB: a WAL of 32 MiB. */
@@ -33,17 +34,15 @@ export function copy(connection: Connection, lastStep: LastStep): void {
   Atomics.store(lastStep, 0, 1)
 }
 
-function run(): void {
-  const port = parentPort
-  if (port === null) return
-  const { path, lastStep } = workerData as CheckpointerData
+/** Begins to copy, until the service asks it to end. */
+export function serve(port: Port<'close', never>, { path, lastStep }: CheckpointerData): void {
   const connection = new Connection(path)
   const timer = setInterval(() => copy(connection, lastStep), everyMs)
-  port.once('message', () => {
+  port.on('message', () => {
     clearInterval(timer)
     connection.close()
     port.close()
   })
 }
 
-run()
+if (parentPort !== null) serve(parentPort, workerData)

@@ -15,6 +15,7 @@ const nothing: Claimed = {
   deathIsKnown: true,
   suspects: false,
   more: false,
+  elsewhere: [],
   lost: [],
   ended: [],
 }

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection } from '../engine/connection.ts'
 import type { ScriptTarget } from '../engine/run-script.ts'
-import { type Answer, faultAnswer } from './answer.ts'
+import { type Answer, faultAnswer, type Port } from './answer.ts'
 import type { Call } from './calls.ts'
 import { performRead, type ReadName } from './reads.ts'
 
@@ -19,21 +19,19 @@ function read(target: ScriptTarget, call: Call<ReadName>): Answer {
   }
 }
 
-function serve(): void {
-  const port = parentPort
-  if (port === null) return
-  const { path, clock } = workerData as ReaderData
+/** Begins to answer the messages of the service. */
+export function serve(port: Port<ToReader, FromReader>, { path, clock }: ReaderData): void {
   const connection = new Connection(path, { readOnly: true })
   const sql = (text: string) => connection.sql(text)
-  port.on('message', (message: ToReader) => {
+  port.on('message', (message) => {
     if (message === 'close') {
       connection.close()
       port.close()
       return
     }
     const answer = read({ sql, nowMs: readClock(clock) }, message.call)
-    port.postMessage({ id: message.id, answer } satisfies FromReader)
+    port.postMessage({ id: message.id, answer })
   })
 }
 
-serve()
+if (parentPort !== null) serve(parentPort, workerData)

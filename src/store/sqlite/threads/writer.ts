@@ -13,7 +13,7 @@ import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection, faultKind } from '../engine/connection.ts'
 import { findMoved, type Moved, type OpenFiles } from '../engine/open-files.ts'
 import { newWriter, type Writer, WriteTransaction } from '../queue/write-transaction.ts'
-import { type Answer, faultAnswer } from './answer.ts'
+import { type Answer, faultAnswer, type Port } from './answer.ts'
 import { type Call, runCall } from './calls.ts'
 import type { LastStep } from './checkpointer.ts'
 
@@ -74,10 +74,8 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   return done.answers
 }
 
-function serve(): void {
-  const port = parentPort
-  if (port === null) return
-  const data = workerData as WriterData
+/** Begins to answer the messages of the service. */
+export function serve(port: Port<ToWriter, FromWriter>, data: WriterData): void {
   const writer = newWriter({
     connection: new Connection(data.path),
     ring: data.ring,
@@ -86,17 +84,13 @@ function serve(): void {
     queueMax: data.queueMax,
     nowMs: () => readClock(data.clock),
   })
-  port.on('message', (message: ToWriter) => {
+  port.on('message', (message) => {
     if (message === 'close') {
       writer.connection.close()
       port.close()
       return
     }
-    const answer: FromWriter = {
-      group: message.group,
-      answers: answerGroup(writer, data.files, message.calls),
-    }
-    port.postMessage(answer)
+    port.postMessage({ group: message.group, answers: answerGroup(writer, data.files, message.calls) })
     if (Atomics.load(data.lastStep, 0) === 1) {
       writer.connection.checkpoint()
       Atomics.store(data.lastStep, 0, 0)
@@ -104,4 +98,4 @@ function serve(): void {
   })
 }
 
-serve()
+if (parentPort !== null) serve(parentPort, workerData)

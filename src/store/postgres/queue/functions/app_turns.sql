@@ -5,6 +5,7 @@ returns text[] language plpgsql as $$
 declare
   turns text[] := '{}'; wrapped boolean := p_after = ''; after_app text := p_after; next_app text; active boolean;
 begin
+  turns := '{}'; elsewhere := '{}';
   while cardinality(turns) < p_max loop
     select q.app_id, (select a.status = 'active' from app a where a.app_id = q.app_id) into next_app, active
       from queue q where {{isReady}} and q.app_id > after_app order by q.app_id limit 1;
@@ -18,9 +19,13 @@ begin
     if active and cardinality(array_positions(p_leased_apps, next_app)) < p_per_app then
       turns := turns || next_app;
     end if;
-    exit when wrapped and next_app = p_after;
+    exit when wrapped and next_app = last_app;
     after_app := next_app;
+    passed := passed + 1;
+    if passed = {{appsSeenPerClaim}} then
+      cut_at := after_app;
+      exit;
+    end if;
   end loop;
-  return turns;
 end
 $$

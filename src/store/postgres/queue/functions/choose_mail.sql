@@ -2,11 +2,12 @@
 -- which of it has expired, the app where the turns continue, whether there may be more, and whether a suspect waits.
 create function choose_mail(p_now_ms bigint, p_max int, p_per_app int, p_after text, p_suspect_last boolean,
   p_take_suspect boolean, p_leased_apps text[],
-  out picked text[], out expired text[], out last_app text, out more boolean, out suspects boolean)
+  out picked text[], out expired text[], out last_app text, out more boolean, out suspects boolean, out elsewhere text[],
+  out is_cut boolean)
 language plpgsql as $$
 declare
   turns_max int := least(greatest(p_max, 8), {{appsPerClaim}}); -- of some apps, other workers may be taking the mail
-  turns text[]; suspect record; ready record;
+  seen record; turns text[]; suspect record; ready record;
 begin
   select q.email_id as id, q.expires_at <= p_now_ms as is_expired into suspect from queue q
     where {{isSuspect}}
@@ -23,8 +24,8 @@ begin
   ready := {{pick_in_turns}}(p_now_ms, turns, p_max, p_per_app, p_leased_apps);
   picked := ready.picked; expired := ready.expired;
   -- Without any of theirs, because other workers are changing it, the turns of these apps are over all the same.
-  last_app := coalesce(ready.last_app, turns[cardinality(turns)], p_after);
+  last_app := coalesce(ready.last_app, turns[cardinality(turns)], seen.cut_at, p_after);
   more := cardinality(picked) > 0
-    and (more or cardinality(picked) >= p_max or cardinality(turns) >= turns_max or cardinality(expired) > 0);
+    and (more or cardinality(picked) >= p_max or cardinality(turns) >= turns_max or is_cut or cardinality(expired) > 0);
 end
 $$

@@ -1,0 +1,161 @@
+/**
+ * The rules that hold when the queue is empty: each accepted email has ended once, and its record says what
+ * the relays saw.
+ */
+
+import { supersededAfterMs } from '../src/domain/bounds.ts'
+import type { Known, Ledger } from './ledger.ts'
+import { limitedApp } from './plan.ts'
+import type { World } from './world.ts'
+
+const ended = new Set(['delivered', 'failed', 'expired', 'cancelled', 'suppressed', 'bounced', 'complained'])
+/** A report may change a delivered email to these. */
+const reported = new Set(['bounced', 'complained'])
+const dayMs = 86_400_000
+/** Records are kept for 30 days. */
+const keptMs = 25 * dayMs
+/** An email gets another attempt before more than half of its life is over (`retry-schedule.ts`). */
+const calmShare = 0.65
+const lifeMinMs = 200_000
+
+type Ending = {
+  /** Its app, its recipient and its type. */
+  readonly name: string
+  readonly state: string
+  readonly reason: string | null
+  readonly attempts: number
+  readonly lost: number
+  readonly acceptedAt: number
+  readonly expiresAt: number
+}
+
+export class Accounts {
+  readonly #world: World
+  readonly #ledger: Ledger
+  /** The state of each email when it was seen first. */
+  readonly #ends = new Map<string, string>()
+
+  constructor(world: World, ledger: Ledger) {
+    this.#world = world
+    this.#ledger = ledger
+  }
+
+  close(): void {
+    const ledger = this.#ledger
+    const rows = ledger.all('select * from history')
+    const endings = new Map(
+      rows.map((row): [string, Ending] => [
+        String(row.email_id),
+        {
+          name: `${row.app_id} ${row.recipient} ${row.type}`,
+          state: String(row.state),
+          reason: row.reason as string | null,
+          attempts: Number(row.attempts),
+          lost: Number(row.lost_leases),
+          acceptedAt: Number(row.accepted_at),
+          expiresAt: Number(row.expires_at),
+        },
+      ]),
+    )
+    this.#checkSuperseded(endings)
+    const old: string[] = []
+    for (const [id, known] of ledger.accepted) {
+      if (this.#isGone(id, known, endings)) old.push(id)
+      else this.#compare(id, known, endings.get(id))
+    }
+    for (const [id, ending] of endings) this.#compareCopies(id, ending)
+    this.#checkSecrets(rows.map(({ trail }) => String(trail)))
+    this.#checkUsage()
+    ledger.forget(old)
+    for (const id of old) this.#ends.delete(id)
+    this.#world.note(`accounts ${ledger.accepted.size} ${endings.size}`)
+  }
+
+  #isGone = (id: string, { acceptedAtMs, app }: Known, endings: ReadonlyMap<string, Ending>): boolean =>
+    this.#ledger.deleted.has(app) ||
+    (!endings.has(id) && this.#ends.has(id) && acceptedAtMs < this.#world.nowMs - keptMs)
+
+  #compare(id: string, known: Known, ending: Ending | undefined): unknown {
+    const world = this.#world
+    if (ending === undefined) return world.fail(`once: ${id} was accepted and has no record`)
+    const { state } = ending
+    const first = this.#ends.get(id)
+    world.require(ended.has(state), () => `once: ${id} is ${state} in the history`)
+    world.require(
+      first === undefined || first === state || (first === 'delivered' && reported.has(state)),
+      () => `once: ${id} was ${first}, and is ${state}`,
+    )
+    if (first !== undefined) return null
+    this.#ends.set(id, state)
+    this.#ledger.count(ending.reason === 'superseded' ? 'superseded' : state)
+    if (state === 'expired') this.#checkExpired(id, known, ending)
+    const isRefused = state === 'failed' && ending.reason === 'refused_by_relay' && !known.to.startsWith('gone')
+    world.require(!isRefused, () => `record: ${id} failed as refused, and no relay refuses its recipient`)
+    const hasCopy = this.#ledger.copies.has(id)
+    return world.require(state !== 'delivered' || hasCopy, () => `record: ${id} is delivered, and no relay has it`)
+  }
+
+  #checkExpired(id: string, known: Known, { acceptedAt, expiresAt, lost }: Ending): void {
+    const world = this.#world
+    world.require(!known.isCalm, () => `delivery: ${id} expired, and nothing was wrong while it waited`)
+    const lifeMs = expiresAt - acceptedAt
+    const calmMs = expiresAt - Math.max(acceptedAt, this.#ledger.calmSince)
+    const isLate = lost === 0 && !this.#ledger.wasWritten(id) && lifeMs >= lifeMinMs && calmMs > calmShare * lifeMs
+    world.require(
+      !isLate,
+      () => `delivery: ${id} expired, and nothing was wrong in the last ${(calmMs / 1000).toFixed(0)} s`,
+    )
+  }
+
+  /** A newer email of the same name was accepted, which lives as long. */
+  #checkSuperseded(endings: ReadonlyMap<string, Ending>): void {
+    const byName = Map.groupBy(endings.values(), ({ name }) => name)
+    for (const [id, { acceptedAt, expiresAt, name, reason }] of endings) {
+      const isNewer = (other: Ending) =>
+        other.acceptedAt >= acceptedAt + supersededAfterMs &&
+        other.expiresAt >= expiresAt &&
+        other.state !== 'suppressed'
+      const isRight = reason !== 'superseded' || byName.get(name)?.some(isNewer) === true
+      this.#world.require(isRight, () => `superseded: ${id} was replaced by no other email`)
+    }
+  }
+
+  #compareCopies(id: string, { attempts, lost, state }: Ending): void {
+    const copies = this.#ledger.copies.get(id) ?? []
+    this.#world.require(
+      copies.length <= attempts + lost,
+      () => `copies: relays have ${id} ${copies.length} times, after ${attempts} attempts and ${lost} lost leases`,
+    )
+    const isAnswered = copies.some(({ answeredAtMs, owner }) => answeredAtMs !== null && owner.isAlive)
+    const isWrong = isAnswered && !['delivered', 'bounced', 'complained'].includes(state) && lost === 0
+    this.#world.require(!isWrong, () => `record: a relay has ${id}, and it is ${state}`)
+  }
+
+  #checkSecrets(trails: readonly string[]): void {
+    const open = trails.find((trail) => /secret|@\w+\.test/.test(trail))
+    this.#world.require(open === undefined, () => `sealed: a record says ${open}`)
+    const webhooks = "webhook_message where due_at is null and sealed is not null and result like '2%'"
+    const kept = this.#ledger.number(`select count(*) as n from ${webhooks}`)
+    this.#world.require(kept === 0, () => `sealed: ${kept} webhooks were received, and keep their recipient`)
+  }
+
+  /** The usage of the last days is what the records say. */
+  #checkUsage(): void {
+    const ledger = this.#ledger
+    const since = Math.floor(this.#world.wallMs() / dayMs) - 20
+    const counted = `select app_id, accepted_at / ${dayMs} as day, count(*) as n from history
+      where accepted_at >= ${since * dayMs} group by 1, 2`
+    const rows = new Map(ledger.all(counted).map((row) => [`${row.app_id} ${row.day}`, Number(row.n)]))
+    const usage = ledger.all(`select a.slug, app_id, day, count as n from usage_day join app a using (app_id)
+      where event = 'accepted' and day >= ${since} and a.status <> 'deleted'`)
+    for (const { app_id: app, day, n, slug } of usage) {
+      const found = rows.get(`${app} ${day}`) ?? 0
+      this.#world.require(
+        found === n,
+        () => `counts: ${n} emails of ${slug} were counted on day ${day}; ${found} are recorded`,
+      )
+      const isOver = slug === 'limited' && Number(n) > limitedApp.daily
+      this.#world.require(!isOver, () => `limits: ${n} emails were accepted on day ${day}`)
+    }
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The apps: they ask for emails, alone and in bursts, repeat what was not answered, and sometimes make
+ * mistakes.
+ */
+import type { App } from '../src/domain/app/app.ts'
+import { emailTypes } from '../src/domain/request/email-kinds.ts'
+import type { Asked, Ledger } from './ledger.ts'
+import type { PosternProcess } from './process.ts'
+import type { Random } from './random.ts'
+import type { World } from './world.ts'
+
+/** An app with a key, which is replaced when it is rotated; and the one that was revoked last. */
+export type Sender = { readonly app: App; key: string; keyId: string; revokedKey?: string; readonly isQuiet: boolean }
+
+/** One has low limits, and one is deleted now and then and made anew. */
+export type Senders = Record<'quiet' | 'limited' | 'doomed' | 'busy', Sender>
+
+const livesMs = [20_000, 60_000, 300_000, 900_000, 3_600_000]
+const waitMs = 10_000
+const triesMax = 4
+/** All tries of a request have ended by then. */
+const againMs = 60_000
+
+export class Callers {
+  readonly #world: World
+  readonly #ledger: Ledger
+  readonly #processes: readonly PosternProcess[]
+  readonly #random: Random
+  #serial = 0
+  #open = 0
+
+  constructor(world: World, ledger: Ledger, processes: readonly PosternProcess[]) {
+    this.#world = world
+    this.#ledger = ledger
+    this.#processes = processes
+    this.#random = world.random('callers')
+  }
+
+  /** Whether all requests have been answered or given up. */
+  get isIdle(): boolean {
+    return this.#open === 0
+  }
+
+  /** @param before an email that the same person has asked for, and asks for once more */
+  ask(sender: Sender, before?: Pick<Asked, 'to' | 'type'>): void {
+    const random = this.#random
+    const n = this.#serial++
+    const { app, isQuiet, revokedKey } = sender
+    const key = revokedKey !== undefined && random.chance(0.1) ? revokedKey : sender.key
+    const isAlone = before === undefined && random.chance(0.1)
+    const local = isAlone ? `alone${n}` : random.chance(0.02) ? `gone${n}` : `user${this.#pickUser(sender, n)}`
+    const asked: Asked = {
+      app: app.slug,
+      to: `${local}@${app.slug}.test`,
+      type: random.pick(emailTypes),
+      ...before,
+      key,
+      idempotencyKey: isAlone ? null : `k${n}`,
+      expiresAt: this.#world.wallMs() + random.pick(livesMs),
+      isReused: false,
+      isQuiet,
+    }
+    const body = this.#write(asked, `secret${random.bits()}x${n}`)
+    this.#try(asked, body, isAlone ? triesMax : 1)
+    if (isAlone) return
+    if (random.chance(0.1))
+      this.#later(random.skewed(2000, 30_000), () => this.ask(sender, { to: asked.to, type: asked.type }))
+    // The same request at the same time, or again after its link may have expired; or another one with its
+    // key.
+    if (random.chance(0.05)) this.#try(asked, body, 1)
+    const later = random.next()
+    if (later < 0.03) this.#later(againMs, () => this.#try(asked, body, triesMax))
+    else if (later < 0.06) {
+      const other = this.#write(asked, `secret${random.bits()}y${n}`)
+      this.#later(againMs, () => this.#try({ ...asked, isReused: true }, other, triesMax))
+    }
+  }
+
+  #pickUser({ app, isQuiet }: Sender, n: number): number {
+    if (isQuiet) return n
+    return this.#random.below(app.slug === 'limited' ? 30 : 300)
+  }
+
+  #write({ expiresAt, to, type }: Asked, token: string): string {
+    const random = this.#random
+    return JSON.stringify({
+      to,
+      type,
+      url: `https://app.acme.test/auth?token=${token}`,
+      expiresAt: new Date(expiresAt).toISOString(),
+      ...(type === 'organisation_invite' && { organisationName: 'Acme', inviterName: 'Ada' }),
+      ...(random.chance(0.2) && { locale: random.pick(['de', 'fr', 'ja', 'ar']) }),
+    })
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#open += 1
+    this.#world.after(ms, () => {
+      this.#open -= 1
+      run()
+    })
+  }
+
+  /** A request that is not answered within a while, or is answered with 503, is repeated with its key. */
+  #try(asked: Asked, body: string, attempt: number): void {
+    this.#open += 1
+    const world = this.#world
+    const again = () => {
+      if (attempt < triesMax) this.#later(this.#random.skewed(200, 4000), () => this.#try(asked, body, attempt + 1))
+      else this.#ledger.count('unanswered')
+    }
+    let isOver = false
+    const late = world.after(waitMs, () => {
+      isOver = true
+      this.#open -= 1
+      again()
+    })
+    const process = this.#random.pick(this.#processes)
+    const askedAtMs = world.nowMs
+    this.#ledger.asked(asked)
+    const incoming = {
+      authorization: `Bearer ${asked.key}`,
+      idempotencyKey: asked.idempotencyKey ?? undefined,
+      address: () => '127.0.0.1',
+      body: { contentType: 'application/json', contentEncoding: undefined, bytes: Buffer.from(body) },
+    }
+    process.request(incoming, (answer) => {
+      this.#ledger.answered(asked, answer, askedAtMs)
+      if (isOver) return
+      isOver = true
+      late.isCancelled = true
+      this.#open -= 1
+      if ('rejection' in answer && answer.rejection.code === 'queue_unavailable') again()
+    })
+  }
+}

@@ -1,0 +1,305 @@
+/**
+ * The rules that hold while mail flows. The ledger receives the answers to callers and the mail of relays,
+ * and reads the database on a connection of its own. `accounts.ts` compares the records when the queue is
+ * empty.
+ */
+import { DatabaseSync } from 'node:sqlite'
+import type { EmailType } from '../src/domain/request/email-kinds.ts'
+import type { AcceptAnswer } from '../src/intake/accept-email.ts'
+import type { Link } from './network.ts'
+import { limitedApp } from './plan.ts'
+import type { Random } from './random.ts'
+import type { Copy } from './relay.ts'
+import type { Owner, World } from './world.ts'
+
+/** A request of a caller. */
+export type Asked = {
+  readonly app: string
+  readonly to: string
+  readonly type: EmailType
+  /** Null for one that nobody repeats. */
+  readonly idempotencyKey: string | null
+  readonly key: string
+  /** On the wall clock. */
+  readonly expiresAt: number
+  /** Whether another body was sent with the same key. */
+  readonly isReused: boolean
+  readonly isQuiet: boolean
+}
+
+/** An email that was answered with 202. `isCalm`: nothing was wrong from before it was accepted until now. */
+export type Known = Asked & { readonly acceptedAtMs: number; readonly acceptedAt: number; isCalm: boolean }
+
+export type Row = Readonly<Record<string, string | number | null>>
+
+const hourMs = 3_600_000
+/** Emails to one recipient in an hour. */
+const limitOf = ({ app }: Asked): number => (app === 'limited' ? limitedApp.recipientPerHour : 10)
+/** A quiet app waits for no longer, in calm times. */
+const quietMaxMs = 1000
+/** So long after the last fault, its effects are over: a lease has ended, and the breakers are closed. */
+const calmAfterMs = 70_000
+/**
+ * Mail that a worker had claimed before an app was stopped has been sent or given back by then. An idle
+ * connection that has died is noticed after 40 s, and then the email is sent on another one.
+ */
+const stoppedAfterMs = 70_000
+
+export class Ledger {
+  readonly #world: World
+  readonly #path: string
+  #database: DatabaseSync | null = null
+  /** By id. */
+  readonly accepted = new Map<string, Known>()
+  readonly copies = new Map<string, Copy[]>()
+  /** Emails of apps that were deleted, whose records go. */
+  readonly deleted = new Set<string>()
+  readonly counts: Record<string, number> = { accepted: 0, refused: 0, again: 0, unanswered: 0 }
+  /** How many faults last now. */
+  faultsActive = 0
+  /** Since when nothing has been wrong, and since when every process had its time, on the monotonic clock. */
+  calmSinceMs = 0
+  /** The same on the wall clock. */
+  calmSince = 0
+  #timelySinceMs = 0
+  /** Limits count on the wall clock. */
+  #clockMovedAtMs = Number.NEGATIVE_INFINITY
+  readonly #byKey = new Map<string, string>()
+  /** Emails to recipients that are asked for once. */
+  readonly #alone = new Map<string, string>()
+  readonly #waiting = new Set<Known>()
+  /** By email: where its bytes were written last. */
+  readonly #written = new Map<string, Link>()
+  /** Keys that were revoked and apps that were stopped, and since when callers could know. */
+  readonly #revoked = new Map<string, number>()
+  readonly #stopped = new Map<string, number>()
+  readonly #cancelled = new Set<string>()
+  readonly #recent: Copy[] = []
+  /** When emails to each recipient were asked for and accepted. */
+  readonly #to = new Map<string, { asked: number[]; accepted: number[] }>()
+
+  constructor(world: World, path: string) {
+    this.#world = world
+    this.#path = path
+  }
+
+  /** Opens the database on its first use, which must not be in a process. */
+  all(text: string, ...values: (string | number)[]): Row[] {
+    this.#database ??= new DatabaseSync(this.#path, { readOnly: true })
+    return this.#database.prepare(text).all(...values) as Row[]
+  }
+  close = (): void => this.#database?.close()
+  number = (text: string): number => Number(this.all(text)[0]?.n ?? 0)
+
+  count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  /** Something is wrong. `time`: a process stands still, or a clock is set. */
+  disturb({ time = false, clock = false } = {}): void {
+    const { nowMs } = this.#world
+    this.calmSinceMs = nowMs
+    this.calmSince = this.#world.wallMs()
+    if (time) this.#timelySinceMs = nowMs
+    if (clock) this.#clockMovedAtMs = nowMs
+    for (const known of this.#waiting) known.isCalm = false
+    this.#waiting.clear()
+  }
+
+  get isCalm(): boolean {
+    return this.faultsActive === 0 && this.#world.nowMs - this.calmSinceMs > calmAfterMs
+  }
+
+  revoked = (key: string): unknown => this.#revoked.set(key, this.#world.nowMs)
+  /** An operator was answered that it is stopped, or begins to start it. */
+  stopped = (slug: string, isStopped: boolean): unknown =>
+    isStopped ? this.#stopped.set(slug, this.#world.nowMs) : this.#stopped.delete(slug)
+  cancelled = (id: string): unknown => this.#cancelled.add(id)
+  pickCopy = (random: Random): Copy | null => (this.#recent.length === 0 ? null : random.pick(this.#recent))
+  /** An email that is being sent, or one that waits. */
+  pickQueued(random: Random, { isSending }: { isSending: boolean }): string | null {
+    const state = isSending ? "state = 'sending'" : "state <> 'sending'"
+    const rows = this.all(`select email_id from queue where ${state} order by email_id`)
+    return rows.length === 0 ? null : String(random.pick(rows).email_id)
+  }
+
+  /** A caller sends a request. */
+  asked({ to }: Asked): void {
+    const known = this.#to.get(to) ?? { asked: [], accepted: [] }
+    known.asked.push(this.#world.nowMs)
+    this.#to.set(to, known)
+  }
+
+  /** @param askedAtMs when the request was sent */
+  answered(asked: Asked, answer: AcceptAnswer, askedAtMs: number): unknown {
+    const world = this.#world
+    const name = asked.idempotencyKey ?? asked.to
+    if ('rejection' in answer) {
+      this.count('refused')
+      world.note(`answer ${name} ${answer.rejection.code}`)
+      return this.#refused(asked, answer.rejection.code)
+    }
+    const { emailId, replayed } = answer
+    world.note(`answer ${name} 202 ${emailId}${replayed ? ' replayed' : ''}`)
+    this.#checkAccess(asked, emailId, askedAtMs)
+    this.#checkKey(asked, emailId)
+    if (this.accepted.has(emailId)) return null
+    this.count('accepted')
+    const known: Known = { ...asked, acceptedAtMs: world.nowMs, acceptedAt: world.wallMs(), isCalm: this.isCalm }
+    this.accepted.set(emailId, known)
+    this.#waiting.add(known)
+    this.#checkAccepted(asked)
+    const isThere = this.#find(emailId).length === 1 || this.deleted.has(asked.app)
+    return world.require(isThere, () => `durable: ${emailId} was answered with 202 and is nowhere`)
+  }
+
+  #refused(asked: Asked, code: string): void {
+    const { idempotencyKey, isReused, to } = asked
+    const isRepetition = idempotencyKey !== null && this.#byKey.has(idempotencyKey) && !isReused
+    const isOverdue = code === 'invalid_body' || code === 'recipient_rate_limited' || code === 'daily_limit_reached'
+    this.#world.require(
+      !(isRepetition && isOverdue),
+      () => `idempotency: ${idempotencyKey} was accepted, and answered ${code} when it was repeated`,
+    )
+    if (code !== 'recipient_rate_limited') return
+    const { asked: count } = this.#recentTo(to, 1.1 * hourMs)
+    this.#world.require(
+      count > limitOf(asked) || this.#clockMovedAtMs > this.#world.nowMs - 2 * hourMs,
+      () => `limits: ${to} was refused after ${count} requests within an hour`,
+    )
+  }
+
+  #checkAccess({ app, key }: Asked, id: string, askedAtMs: number): void {
+    const isLate = (since: number | undefined) => since !== undefined && askedAtMs > since
+    this.#world.require(!isLate(this.#revoked.get(key)), () => `access: ${id} was accepted after its key was revoked`)
+    this.#world.require(!isLate(this.#stopped.get(app)), () => `access: ${id} was accepted after its app was stopped`)
+  }
+
+  #checkKey({ idempotencyKey, isReused, to }: Asked, id: string): void {
+    if (idempotencyKey === null) return void this.#alone.set(to, id)
+    const known = this.#byKey.get(idempotencyKey)
+    // The first request was lost, or waits in a process that stands still; it is refused when it gets there.
+    if (known === undefined && isReused) return
+    this.#world.require(
+      known === undefined || (known === id && !isReused),
+      () => `idempotency: ${idempotencyKey} is ${known}, and was answered with ${id}`,
+    )
+    this.#byKey.set(idempotencyKey, id)
+  }
+
+  #checkAccepted({ to, ...asked }: Asked): void {
+    const { accepted: count } = this.#recentTo(to, hourMs)
+    this.#world.require(
+      count < 2 * limitOf({ to, ...asked }) || this.#clockMovedAtMs > this.#world.nowMs - 2 * hourMs,
+      () => `limits: ${count + 1} emails to ${to} were accepted within an hour`,
+    )
+    this.#to.get(to)?.accepted.push(this.#world.nowMs)
+  }
+
+  #recentTo(to: string, withinMs: number): { asked: number; accepted: number } {
+    const { asked = [], accepted = [] } = this.#to.get(to) ?? {}
+    const isRecent = (atMs: number) => atMs > this.#world.nowMs - withinMs
+    return { asked: asked.filter(isRecent).length, accepted: accepted.filter(isRecent).length }
+  }
+
+  #find = (id: string): Row[] => [
+    ...this.all('select state, lease_until, expires_at, app_id from queue where email_id = ?', id),
+    ...this.all('select state, 0 as lease_until, expires_at, app_id from history where email_id = ?', id),
+  ]
+
+  /** A process writes the bytes of a message. */
+  handedOver(id: string, owner: Owner, link: Link): void {
+    const world = this.#world
+    world.note(`${owner.name} writes ${id}`)
+    const [row] = this.#find(id)
+    const wallMs = world.wallMs()
+    const rules: readonly (readonly [holds: boolean, what: string])[] = [
+      [row !== undefined, 'lease: which is nowhere'],
+      [!this.#cancelled.has(id), 'cancelled: although it was cancelled'],
+      [Number(row?.expires_at) > wallMs, 'expiry: after its link has expired'],
+      [row?.state === 'sending', `lease: which is ${row?.state}`],
+      [Number(row?.lease_until) > wallMs, 'lease: without a lease'],
+      [!this.#isBeingSent(id, link), 'lease: while it is being sent'],
+      [!this.#isKnownToBeSent(id), 'copies: after a relay has said that it has it'],
+      [!this.#isStopped(id), 'access: of an app that was stopped'],
+    ]
+    for (const [holds, what] of rules) {
+      const [kind, how] = what.split(': ')
+      world.require(holds, () => `${kind}: ${owner.name} sends ${id} ${how}`)
+    }
+    this.#written.set(id, link)
+  }
+
+  #isBeingSent(id: string, link: Link): boolean {
+    const before = this.#written.get(id)
+    return before !== undefined && before !== link && before.isOpen && before.owner.isAlive
+  }
+
+  #isKnownToBeSent(id: string): boolean {
+    const isKnown = ({ answeredAtMs, owner }: Copy) =>
+      answeredAtMs !== null && owner.isAlive && answeredAtMs > this.#timelySinceMs
+    return this.copies.get(id)?.some(isKnown) ?? false
+  }
+
+  #isStopped(id: string): boolean {
+    const since = this.#stopped.get(this.accepted.get(id)?.app ?? '')
+    return since !== undefined && this.#world.nowMs - Math.max(since, this.#timelySinceMs) > stoppedAfterMs
+  }
+
+  /** Whether its bytes were written: the worker may have waited for the reply until the link expired. */
+  wasWritten = (id: string): boolean => this.#written.has(id)
+
+  /** A relay has a copy. */
+  copied(id: string, copy: Copy): void {
+    const world = this.#world
+    world.note(`${copy.relay} accepts ${id}`)
+    const before = this.copies.get(id) ?? []
+    if (before.length > 0) this.count('again')
+    this.copies.set(id, [...before, copy])
+    this.#recent.push(copy)
+    if (this.#recent.length > 50) this.#recent.shift()
+    if (copy.recipient.startsWith('alone')) {
+      const first = this.#alone.get(copy.recipient) ?? id
+      world.require(first === id, () => `once: one request made ${first} and ${id}`)
+      this.#alone.set(copy.recipient, id)
+    }
+    const known = this.accepted.get(id)
+    if (known === undefined || !this.#waiting.delete(known)) return
+    const waitedMs = world.nowMs - known.acceptedAtMs
+    const isLate = known.isQuiet && known.isCalm && waitedMs > quietMaxMs
+    world.require(!isLate, () => `fairness: ${id} of a quiet app waited for ${waitedMs.toFixed(0)} ms`)
+  }
+
+  /** After each commit of a writer. */
+  committed(): void {
+    const depth = this.number('select count as n from queue_depth')
+    const rows = this.number('select count(*) as n from queue')
+    this.#world.require(depth === rows, () => `counts: the depth is ${depth}, and the queue has ${rows} emails`)
+  }
+
+  get depth(): number {
+    return this.number('select count(*) as n from queue')
+  }
+
+  /** When the next queued email is due or expires, on the wall clock; null if one is due or being sent. */
+  nextDueAt(): number | null {
+    const busy = this.number("select count(*) as n from queue where state <> 'deferred'")
+    return busy > 0 ? null : this.number('select min(min(due_at, expires_at)) as n from queue')
+  }
+
+  webhooksWait = (): boolean => this.number('select count(*) as n from webhook_message where due_at is not null') > 0
+
+  /** The accounts are closed: what is over is forgotten. `old`: emails whose records are gone. */
+  forget(old: readonly string[]): void {
+    for (const id of old) {
+      this.#byKey.delete(this.accepted.get(id)?.idempotencyKey ?? '')
+      this.accepted.delete(id)
+    }
+    this.copies.clear()
+    this.#waiting.clear()
+    this.#written.clear()
+    this.#alone.clear()
+    const since = this.#world.nowMs - 2 * hourMs
+    for (const [to, { asked }] of this.#to) if ((asked.at(-1) ?? 0) < since) this.#to.delete(to)
+  }
+}
