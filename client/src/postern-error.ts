@@ -9,6 +9,7 @@ export type PosternErrorCode =
   | 'invalid_url'
   | 'invalid_hosted_link_config'
   | 'invalid_key'
+  | 'address_not_allowed'
   | 'url_not_allowed'
   | 'key_rate_limited'
   | 'recipient_rate_limited'

@@ -1,8 +1,9 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
+import { simulatedOutcomes, testDomain } from '../domain/app/test-side.ts'
 import { hasEnded } from '../domain/bearer.ts'
 import { listAll } from '../management/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
-import { type CommandGroup, command, given, option } from './command.ts'
+import { type CommandGroup, command, given, option, repeatable } from './command.ts'
 import { expiresOption, graceOption, parseTime } from './options.ts'
 import { formatTime, listing, record, UsageError } from './output.ts'
 
@@ -11,21 +12,28 @@ const nameOption = () => option('--name <name>', 'where the key is used, e.g. pr
 /** More than any key has. */
 const keyCharactersMax = 200
 
+type KeyOptions = { name?: string; expires?: string; network?: string[]; test?: true }
+
 const create = command({
   use: 'create <app>',
   about: 'create a key; it is shown once',
-  options: [nameOption(), expiresOption('when the key expires: 2027-01-31 or an ISO 8601 timestamp')],
-  examples: ['postern key create acme --name production'],
-  run: ({ call }, [app], { expires: expiresAt, name }: { name?: string; expires?: string }) =>
-    call('key.create', { params: { app }, body: given({ name, expiresAt }) }),
-  show: ({ apiUrl, id, key }, [app]) => `${key}
+  options: [
+    nameOption(),
+    expiresOption('when the key expires: 2027-01-31 or an ISO 8601 timestamp'),
+    repeatable('--network <network>', 'a network or address that may use the key (may be repeated; default: all)'),
+    option('--test', `make a test key: it sends only to ${testDomain}, and nothing leaves the service`),
+  ],
+  examples: ['postern key create acme --name production', 'postern key create acme --network 192.0.2.0/24'],
+  run: ({ call }, [app], { expires: expiresAt, name, network: networks, test }: KeyOptions) =>
+    call('key.create', { params: { app }, body: given({ name, expiresAt, networks, test }) }),
+  show: ({ apiUrl, id, key, test }, [app]) => `${key}
 
 id ${id}, app ${app}. The key is shown only this once.
 
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
   POSTERN_BASE_URL=${apiUrl ?? 'the address of the API (set POSTERN_API_URL to see it here)'}
-and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`,
+${test ? `and send to OUTCOME@${testDomain}: ${simulatedOutcomes.join(', ')}` : `and to see a first email: postern send-test YOUR@ADDRESS --app ${app}`}`,
 })
 
 const list = command({
@@ -37,7 +45,7 @@ const list = command({
     listing(keys, `no keys yet; "postern key create ${app}" makes one`, {
       id: ({ id }) => id,
       name: ({ name }) => name,
-      status: (key) => describeStatus(key, keys),
+      status: (key) => `${key.test ? 'test key, ' : ''}${describeStatus(key, keys)}`,
       created: ({ createdAt }) => formatTime(createdAt),
       'last used': ({ lastUsedAt }) => formatTime(lastUsedAt),
     }),
@@ -64,17 +72,22 @@ const find = command({
 
 const update = command({
   use: 'update <key>',
-  about: "change a key's name or expiry",
+  about: "change a key's name, expiry or networks",
   options: [
     nameOption(),
     option('--expires <date>', "when the key expires; '' for never", (text) =>
       text === '' ? '' : parseTime(text, '--expires'),
     ),
+    repeatable(
+      '--network <network>',
+      "a network or address that may use the key, instead of those so far (may be repeated); '' for all",
+    ),
   ],
-  examples: ['postern key update key_… --expires 2027-01-31'],
-  run({ call }, [key], { expires, name }: { name?: string; expires?: string }) {
-    const body = given({ name, expiresAt: expires === '' ? null : expires })
-    if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give --name or --expires')
+  examples: ['postern key update key_… --expires 2027-01-31', 'postern key update key_… --network 192.0.2.0/24'],
+  run({ call }, [key], { expires, name, network }: KeyOptions) {
+    const networks = network?.join() === '' ? null : network
+    const body = given({ name, networks, expiresAt: expires === '' ? null : expires })
+    if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give --name, --expires or --network')
     return call('key.change', { params: { key }, body })
   },
   show: describe,
@@ -126,8 +139,10 @@ function describe(key: KeyResource): string {
     ['id', key.id],
     ['app', key.app],
     ['name', key.name],
+    ['test key', key.test ? 'yes' : null],
     ['status', describeStatus(key)],
     ['created', `${formatTime(key.createdAt)} by ${key.createdBy}`],
+    ['networks', key.networks === null ? 'all' : key.networks.join(', ') || 'none'],
     ['replaces', key.replaces],
     ['last used', formatTime(key.lastUsedAt) ?? 'never'],
   ])

@@ -20,6 +20,10 @@ export const [suppressionDaysMax, suppressionMemoryDays] = [400, 90]
 export const stepMax = 500
 /** Apps that take turns in one claim. */
 export const appsPerClaim = 32
+/** A claim passes this many apps at most whose mail it may not take. */
+export const appsSeenPerClaim = 256
+/** So many claims look one after another, before the next ones wait. */
+export const fruitlessMax = 16
 /** An email that has waited for less is not superseded: mail that leaves at once is never cancelled. */
 export const supersededAfterMs = 1000
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
@@ -37,6 +41,8 @@ export const idempotencyMs = idempotencyHours * hourMs
 export const keepDays = 30
 /** Keys of an app that work, and as many that have ended (the newest), so that reading all stays cheap. */
 export const keysMax = 1000
+/** Networks of a key: an app has few servers, and each request is compared with all. */
+export const keyNetworksMax = 20
 /**
  * Secrets of one auth server of an app that work: the newest, and those before it in their grace. Each call
  * of a stranger is compared with all of them.
@@ -95,3 +101,13 @@ export const reportMax = 512 * 1024
 export const providerCallMax = 1024 * 1024
 /** Characters of a report that an operator gives, as JSON: the beginning, which has its fields. */
 export const reportTextMax = 60_000
+
+/** How long the emails of test keys are kept, and how many of each app. */
+export const inboxMs = hourMs
+export const inboxMax = 500
+/** Emails in one answer. */
+export const inboxPageMax = 100
+
+/** How long a request may wait for an email in an inbox. Proxies give up after 30 seconds. */
+export const inboxWaitMaxS = 25
+export const inboxWaitDefaultS = 10

@@ -82,7 +82,7 @@ function readEmbedded(address: ipaddr.IPv4 | ipaddr.IPv6): readonly number[] | n
 const textMax = 80
 
 /** An IPv4 address on an IPv6 socket (`::ffff:192.0.2.7`) is read as IPv4. */
-function readAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+export function readAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   if (text.length > textMax) return null
   const host = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, '$1')
   const [bare = ''] = host.split('%')

@@ -43,6 +43,7 @@ function newIntake(enqueue = store.enqueue) {
     acceptEmail(deps, {
       authorization: `Bearer ${key}`,
       idempotencyKey,
+      address: () => '192.0.2.7',
       body: {
         contentType: 'application/json',
         contentEncoding: undefined,

@@ -3,8 +3,9 @@
  * same transaction that they are current, and otherwise returns the current ones to judge it again.
  * So a request costs one transaction, and a change of settings holds for the next request.
  */
-import { appPolicy } from '../domain/app/app-policy.ts'
+import { type AppPolicy, appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
+import { isInNetworks } from '../domain/app/key-networks.ts'
 import { idempotencyHours } from '../domain/bounds.ts'
 import type { EndedEmail } from '../domain/delivery/states.ts'
 import type { EmailId } from '../domain/id.ts'
@@ -13,7 +14,7 @@ import type { Issue } from '../domain/parsed.ts'
 import type { Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
 import { type Caller, type EnqueueResult, type NewEmail, type Store, StoreUnavailable } from '../store/store.ts'
-import type { AppPolicyCache } from './app-policy-cache.ts'
+import type { AppPolicyCache, KeyPolicy } from './app-policy-cache.ts'
 import {
   type AskedLanguage,
   type IncomingRequest,
@@ -46,6 +47,9 @@ export type AcceptAnswer = { readonly caller: Caller | null } & (
   | { readonly rejection: Rejection; readonly error?: Error }
 )
 
+/** A well-formed key, and the address of its client that the listener trusts. */
+export type Presented = { readonly keyHash: KeyHash; readonly address: () => string }
+
 /** A request is judged at most this often; more would mean that the settings change all the time. */
 export const judgementsMax = 4
 
@@ -65,7 +69,8 @@ export async function acceptEmail(
   if (key.kind !== 'secret') {
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
-  const answer = await acceptJudged(deps, key.hash, (context) => judgeRequest(request, context), trace)
+  const caller = { keyHash: key.hash, address: request.address }
+  const answer = await acceptJudged(deps, caller, (context) => judgeRequest(request, context), trace)
   if (!('error' in answer)) return answer
   const advice = request.idempotencyKey === undefined ? adviceWithoutKey : adviceWithKey
   return { ...answer, rejection: { ...answer.rejection, advice } }
@@ -80,15 +85,18 @@ const adviceWithoutKey = 'Without an Idempotency-Key, another request may send i
  */
 export async function acceptJudged(
   deps: AcceptDeps,
-  keyHash: KeyHash,
+  { keyHash, address }: Presented,
   judge: (context: JudgeContext) => Judgement,
   trace: Trace = noTrace,
 ): Promise<AcceptAnswer> {
   try {
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
-      const policy = deps.policies.get(keyHash)
+      const known = deps.policies.get(keyHash)
       const context = { links: deps.links, nowMs: deps.store.now(), traceparent: trace.traceparent }
-      const judgement = policy === undefined ? null : trace.run('judge', () => judge({ ...context, policy }))
+      const judgement =
+        known === undefined
+          ? null
+          : trace.run('judge', () => judgeFrom(address, known, (policy) => judge({ ...context, policy })))
       // Invalid requests skip backpressure: they are refused without queueing mail.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
       if (isValid && (await deps.waitForTurn(keyHash)) === false) return overloadedAnswer
@@ -98,7 +106,7 @@ export async function acceptJudged(
       // traced.
       if (result.kind === 'invalid_key') deps.policies.delete(keyHash)
       if (result.kind !== 'judge_again') return withRecipient(deps, answerTo(deps, result, judgement), judgement)
-      deps.policies.set(keyHash, appPolicy(result.app))
+      deps.policies.set(keyHash, { policy: appPolicy(result.app), networks: result.networks })
     }
     return unavailable(new Error('the settings of the app changed several times while a request was judged'))
   } catch (error) {
@@ -106,6 +114,30 @@ export async function acceptJudged(
     return unavailable(error)
   }
 }
+
+/** Judges a request, unless its key may not be used from the address of its client. */
+function judgeFrom(
+  address: () => string,
+  { networks, policy }: KeyPolicy,
+  judge: (policy: AppPolicy) => Judgement,
+): Judgement {
+  if (networks === null) return judge(policy)
+  const from = address()
+  return isInNetworks(from, networks) ? judge(policy) : refuseAddress(from, policy)
+}
+
+/** Without its idempotency key: an email that it has queued before is not for this address to know of. */
+const refuseAddress = (address: string, { version }: AppPolicy): Judgement => ({
+  judged: { version, verdict: { refuse: 'address_not_allowed' }, idempotency: null },
+  rejection: {
+    code: 'address_not_allowed',
+    message: `This delivery key may not be used from ${address}. An operator of the app can change its networks.`,
+    address,
+  },
+  to: null,
+  language: null,
+  isCodeIgnored: false,
+})
 
 /** A refusal that names its app also names its recipient, so that operators find it by the address. */
 function withRecipient({ store }: AcceptDeps, answer: AcceptAnswer, judgement: Judgement | null): AcceptAnswer {

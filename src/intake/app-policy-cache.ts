@@ -8,7 +8,13 @@ import { LruMap } from '../domain/lru-map.ts'
 
 const policiesKept = 10_000
 
-export class AppPolicyCache extends LruMap<KeyHash, AppPolicy> {
+export type KeyPolicy = {
+  readonly policy: AppPolicy
+  /** The networks from which requests may use the key; null for all. */
+  readonly networks: readonly string[] | null
+}
+
+export class AppPolicyCache extends LruMap<KeyHash, KeyPolicy> {
   constructor() {
     super(policiesKept)
   }

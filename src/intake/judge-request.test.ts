@@ -14,7 +14,7 @@ function judge(body: unknown, allowCodes: boolean, supersede = true) {
   const bytes = Buffer.from(JSON.stringify(body))
   const received = { contentType: 'application/json', contentEncoding: undefined, bytes }
   const links = { baseUrl: null, seal: () => '' }
-  const request = { authorization: undefined, idempotencyKey: undefined, body: received }
+  const request = { authorization: undefined, idempotencyKey: undefined, address: () => '', body: received }
   const judgement = judgeRequest(request, { policy, links, nowMs, traceparent: null })
   // Each email has its own id.
   return JSON.parse(JSON.stringify(judgement).replaceAll(/em_\w{26}/g, 'ID')) as typeof judgement

@@ -19,8 +19,9 @@ export function toRequestEvent(facts: RequestFacts, answer: AcceptAnswer): Reque
     const asked = language === null ? 'none' : language.isKnown ? language.tag : 'unknown'
     return { ...common, status: 202, code: 'accepted', emailId, language: asked }
   }
-  const { code, differs, issues = [], origin = null, recipient = null } = answer.rejection
+  const { address, code, differs, issues = [], origin = null, recipient = null } = answer.rejection
   const faults = issues.map(({ field, code }) => `${field} ${code}`)
+  if (address !== undefined) faults.push(`address ${address}`)
   if (differs != null) faults.push(`url ${differs}_differs`)
   return { ...common, status: refusals[code].status, code, issues: faults, origin, recipient }
 }

@@ -78,6 +78,8 @@ export type KeyRecord = {
   readonly replaces: KeyId | null
   /** The auth server that posts with it; null for a key of the app itself. */
   readonly hook: AuthHookName | null
+  /** The networks from which requests may use it; null for all. */
+  readonly networks: readonly string[] | null
 }
 
 /** A key that is about to expire. `isReplaced`: a newer key has taken its place. */
@@ -92,10 +94,16 @@ export type NewKeyRecord = {
   readonly hook?: AuthHookName
   /** The secret by which the auth server signs, sealed; absent if it sends the key itself. */
   readonly sealed?: string
+  /** Null or absent for all. */
+  readonly networks?: readonly string[] | null
 }
 
 /** Properties that are absent stay as they are. */
-export type KeyChange = { readonly name?: string; readonly expiresAt?: number | null }
+export type KeyChange = {
+  readonly name?: string
+  readonly expiresAt?: number | null
+  readonly networks?: readonly string[] | null
+}
 
 export type KeyReplacement = {
   readonly hash: KeyHash

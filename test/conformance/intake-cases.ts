@@ -38,6 +38,39 @@ export function keysAndApps(it: It): void {
     assert.equal((await store.enqueue(request(store, sender, { version: app.version }))).kind, 'queued')
   })
 
+  it('the networks of a key come with the settings, and a change of them counts as one', async (t, {
+    store,
+    reopen,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const networks = ['192.0.2.0/24', '2001:db8::/32']
+    const hash = hashDeliveryKey(newDeliveryKey())
+    const key = await newKey(store, { app: sender.app.id, hash, name: 'near', expiresAt: null, networks })
+    assert.deepEqual(key.networks, networks)
+    const judgeAgain = async (keyHash = hash, version = 0) => {
+      const answer = await store.enqueue({ ...request(store, sender, { version }), keyHash })
+      return answer.kind === 'judge_again' ? [answer.networks, answer.app.version] : answer.kind
+    }
+    const { version } = sender.app
+    assert.deepEqual(await judgeAgain(), [networks, version])
+    assert.deepEqual(await judgeAgain(sender.keyHash), [null, version])
+    assert.equal(await judgeAgain(hash, version), 'queued')
+    const other = await reopen()
+    atEnd(t, () => other.close())
+    await other.updateKey(key.id, { name: 'here', networks: [...networks] }, operator)
+    assert.equal(await judgeAgain(hash, version), 'queued', 'another name is no change of networks')
+    await other.updateKey(key.id, { networks: ['192.0.2.7'] }, operator)
+    assert.deepEqual(await judgeAgain(hash, version), [['192.0.2.7'], version + 1])
+    const next = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: null, oldExpiresAt: store.now() + day }
+    const successor = await store.replaceKey(key.id, next, operator)
+    assert.ok(successor !== null && typeof successor === 'object')
+    assert.deepEqual(successor.networks, ['192.0.2.7'])
+    assert.deepEqual(await judgeAgain(next.hash), [['192.0.2.7'], version + 1])
+    await other.updateKey(key.id, { networks: null }, operator)
+    assert.deepEqual(await judgeAgain(), [null, version + 2])
+    assert.equal((await store.findKey(key.id))?.networks, null)
+  })
+
   it('a revocation by another process holds for the very next request', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')
     assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')

@@ -112,6 +112,7 @@ export const operatorCases: Cases<ScriptName> = {
   },
   updateKey: {
     renamed: (it) => it.run('updateKey', key(), { name: 'another' }, actor),
+    'other networks': (it) => it.run('updateKey', key(), { networks: ['192.0.2.0/24'] }, actor),
     'a name that is taken': (it) => assert.equal(it.run('updateKey', key(), { name: 'key 1' }, actor), 'name_taken'),
   },
   replaceKey: {

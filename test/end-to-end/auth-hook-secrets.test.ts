@@ -43,6 +43,20 @@ function newListener(change: Partial<AuthHooksDeps> = {}) {
   return { events, post, listener }
 }
 
+test('the secret of an auth server may be limited to networks, like every key', async () => {
+  const { app } = await newApp('near')
+  const secret = newAuthHookSecret()
+  const key = { app: app.id, hash: hashDeliveryKey(secret), name: 'kratos', expiresAt: null, hook: 'kratos' } as const
+  await service.store.createKey({ ...key, networks: ['192.0.2.0/24'] }, operator)
+  const { listener } = newListener()
+  const post = async (from: string) => {
+    const headers = { authorization: `Bearer ${secret}`, 'x-forwarded-for': from }
+    const { statusCode } = await listener.inject({ method: 'POST', url: '/kratos/near', headers, payload: notice })
+    return statusCode
+  }
+  assert.deepEqual([await post('192.0.2.9'), await post('198.51.100.9'), await post('192.0.2.9')], [200, 401, 200])
+})
+
 test('a call that finds its secret revoked is tried again with the others', async () => {
   const { app } = await newApp('turned')
   // Both keys have the secret of one server, so that a call fits both.

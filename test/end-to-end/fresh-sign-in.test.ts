@@ -90,10 +90,14 @@ const cases: Readonly<Record<'app.change' | 'key.change' | 'person.change', Case
       ['a later end', { expiresAt: later }],
       ['no end', { expiresAt: null }],
       ['a later end and a name', { name: 'other', expiresAt: later }],
+      ['all networks', { networks: null }],
+      ['another network', { networks: ['192.0.2.0/25', '198.51.100.7'] }],
+      ['a larger network', { networks: ['192.0.2.0/23'] }],
     ],
     notAsked: [
       ['a name', { name: 'renamed' }],
       ['an earlier end', { expiresAt: sooner }],
+      ['a smaller network', { networks: ['192.0.2.128/25'] }],
     ],
   },
   'person.change': {
@@ -107,10 +111,10 @@ const cases: Readonly<Record<'app.change' | 'key.change' | 'person.change', Case
   },
 }
 
-/** A key with an end in 30 days. */
+/** A key of one network with an end in 30 days. */
 async function newCaseTarget(): Promise<Target> {
   const target = await newTarget(service)
-  await store.updateKey(target.key, { expiresAt: Date.now() + 30 * 24 * hourMs }, operator)
+  await store.updateKey(target.key, { expiresAt: Date.now() + 30 * 24 * hourMs, networks: ['192.0.2.0/24'] }, operator)
   return target
 }
 

@@ -61,6 +61,18 @@ test('a key is renamed and its end moved; a name that is taken is refused', asyn
   assert.equal((await postern(env, ['key', 'update', one.id])).code, 2)
 })
 
+test('a key is limited to networks, and opened again', async () => {
+  await postern(env, ['app', 'create', 'Near', ...from])
+  const create = ['key', 'create', 'near', '--network', '192.0.2.0/24', '--network', '2001:DB8::/32']
+  const { id } = await posternJson<Row>(env, create)
+  assert.match((await postern(env, ['key', 'show', id])).out, /^networks +192\.0\.2\.0\/24, 2001:db8::\/32$/m)
+  assert.match((await postern(env, ['key', 'update', id, '--network', '192.0.2.7'])).out, /^networks +192\.0\.2\.7$/m)
+  const wrong = await postern(env, ['key', 'update', id, '--network', '10.1.2.3/8'])
+  assert.equal(wrong.code, 1)
+  assert.match(wrong.err, /inside a network of \/8: write 10\.0\.0\.0\/8, or the address alone/)
+  assert.match((await postern(env, ['key', 'update', id, '--network', ''])).out, /^networks +all$/m)
+})
+
 test('a key that leaked is found by the key itself, from the standard input, also when it is revoked', async () => {
   await postern(env, ['app', 'create', 'Leaky', ...from])
   const one = await posternJson<Row & { key: string }>(env, ['key', 'create', 'leaky', '--name', 'web'])

@@ -148,11 +148,11 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
   listener.removeAllContentTypeParsers()
   listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, 10_000))
   const policies = new AppPolicyCache()
-  policies.set(hashDeliveryKey(key), { ...appPolicy(app), hostedLinks: 'always' })
+  policies.set(hashDeliveryKey(key), { policy: { ...appPolicy(app), hostedLinks: 'always' }, networks: null })
   const deps = {
     store,
     policies,
-    links: { baseUrl: 'https://links.acme.test', seal: assert.fail },
+    links: { baseUrl: 'https://links.acme.test', seal: () => assert.fail() },
     waitForTurn: () => undefined,
     onQueued: () => {},
     onSuperseded: () => {},

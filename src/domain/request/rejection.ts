@@ -20,6 +20,7 @@ export const refusals = {
     message:
       'The delivery key is unknown here, revoked or expired, or its app is disabled. Was it created for another database? "postern key list APP" shows the keys of an app.',
   },
+  address_not_allowed: { status: 401, message: 'The delivery key may not be used from this address.' },
   url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
   unsupported_email: {
     status: 400,
@@ -56,6 +57,8 @@ export type Rejection = {
   readonly differs?: 'scheme' | 'host' | 'port' | 'path' | null
   /** The scheme, host and port of the link, for operators. */
   readonly origin?: string
+  /** The address of a client that may not use the key, for operators. */
+  readonly address?: string
   /** The name of the recipient (`nameRecipient`), for operators. */
   readonly recipient?: string
 }

@@ -1,14 +1,26 @@
 /** Delivery keys. The clear text of a key exists only in the answer that makes it. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey, parseDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { sharedNetworks } from '../../domain/app/key-networks.ts'
+import { testDomain } from '../../domain/app/test-side.ts'
 import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
 import type { KeyId } from '../../domain/id.ts'
+import { issuesOf, parsed } from '../../domain/parsed.ts'
 import type { KeyRecord } from '../../store/operator-store.ts'
 import { isInScope } from '../operation/access.ts'
 import { appNotFound, keyNotFound } from '../operation/find-target.ts'
 import { cutList, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
-import { daySeconds, expiryField, graceField, nameField, parseExpiry, parseName } from '../operation/name-fields.ts'
+import {
+  daySeconds,
+  expiryField,
+  graceField,
+  nameField,
+  networksField,
+  parseExpiry,
+  parseName,
+  parseNetworks,
+} from '../operation/name-fields.ts'
 import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
@@ -37,7 +49,14 @@ export const createKey = operation({
   path: '/v1/apps/{app}/keys',
   role: 'operator',
   summary: 'Creates a delivery key. Only this answer contains the key itself.',
-  body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
+  body: closed({
+    name: Type.Optional(orNull(nameField())),
+    expiresAt: Type.Optional(expiryField()),
+    networks: Type.Optional(networksField()),
+    test: Type.Optional(
+      Type.Boolean({ description: `A test key: it sends only to ${testDomain}, and nothing leaves the service.` }),
+    ),
+  }),
   answer: closed({
     ...NewKeyResource.properties,
     apiUrl: orNull(
@@ -47,13 +66,15 @@ export const createKey = operation({
   outlives: always,
   creates: true,
   errors: ['name_taken', 'too_many_keys'],
-  async run({ apiUrl, store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
-    const named = name === null ? null : parseName(name)
-    const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
-    const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
-    if (issues.length > 0) return invalid(issues)
+  async run({ apiUrl, store, access }, { body, params }, { id }) {
+    const { expiresAt = null, name = null, networks = null, test: isTest = false } = body
+    const named = name === null ? parsed(null) : parseName(name)
+    const expiry = expiresAt === null ? parsed(null) : parseExpiry(expiresAt, store)
+    const places = networks === null ? parsed(null) : parseNetworks(networks)
+    if (!named.ok || !expiry.ok || !places.ok) return invalid(issuesOf([named, expiry, places]))
     const key = newDeliveryKey()
-    const wanted = { app: id, hash: hashDeliveryKey(key), name, expiresAt: expiry?.ok ? expiry.value : null }
+    const bounds = { expiresAt: expiry.value, networks: places.value }
+    const wanted = { app: id, isTest, hash: hashDeliveryKey(key), name, ...bounds }
     const record = await store.createKey(wanted, access.actor)
     if (record === null) return appNotFound(params.app)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
@@ -104,18 +125,26 @@ export const changeKey = operation({
   method: 'PATCH',
   path: '/v1/keys/{key}',
   role: 'operator',
-  summary: 'Changes the name or expiry of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
-  body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
+  summary:
+    'Changes the name, the expiry or the networks of a delivery key. A key with an `expiresAt` of null works until it is revoked.',
+  body: closed({
+    name: Type.Optional(nameField()),
+    expiresAt: Type.Optional(expiryField()),
+    networks: Type.Optional(networksField()),
+  }),
   answer: KeyResource,
-  outlives: ({ body }, key) => worksLonger(key, body.expiresAt),
+  outlives: ({ body }, key) => worksLonger(key, body.expiresAt) || worksElsewhere(key, body.networks),
   errors: ['name_taken', 'key_ended'],
-  async run({ store, access }, { body: { name, expiresAt } }, { id }) {
-    const named = name === undefined ? null : parseName(name)
-    const expiry = typeof expiresAt === 'string' ? parseExpiry(expiresAt, store) : null
-    const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
-    if (issues.length > 0) return invalid(issues)
-    const end = expiry?.ok ? expiry.value : expiresAt === null ? null : undefined
-    const change = { ...(name !== undefined && { name }), ...(end !== undefined && { expiresAt: end }) }
+  async run({ store, access }, { body: { name, expiresAt, networks } }, { id }) {
+    const named = name === undefined ? parsed(null) : parseName(name)
+    const expiry = expiresAt == null ? parsed(null) : parseExpiry(expiresAt, store)
+    const places = networks == null ? parsed(null) : parseNetworks(networks)
+    if (!named.ok || !expiry.ok || !places.ok) return invalid(issuesOf([named, expiry, places]))
+    const change = {
+      ...(name !== undefined && { name }),
+      ...(expiresAt !== undefined && { expiresAt: expiry.value }),
+      ...(networks !== undefined && { networks: places.value }),
+    }
     const record = await store.updateKey(id, change, access.actor)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
     if (record === null) return keyNotFound(id)
@@ -127,6 +156,14 @@ export const changeKey = operation({
 /** Whether a key works for longer than before with this expiry; undefined: unchanged. */
 const worksLonger = ({ expiresAt }: KeyRecord, wanted: string | null | undefined): boolean =>
   expiresAt !== null && wanted !== undefined && !(wanted !== null && Date.parse(wanted) <= expiresAt)
+
+/** Whether addresses may use a key that might not before. */
+function worksElsewhere({ networks: known }: KeyRecord, wanted: readonly string[] | null | undefined): boolean {
+  if (known === null || wanted === undefined) return false
+  const next = parseNetworks(wanted ?? [])
+  const isKnown = (network: string) => sharedNetworks(known, [network])?.includes(network)
+  return wanted === null || (next.ok && !next.value.every(isKnown))
+}
 
 const keyEnded = (id: string) =>
   fail('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)

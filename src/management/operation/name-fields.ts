@@ -1,10 +1,12 @@
 /** The name, the expiry and the scope of a key, a token or a person. */
 import { Type } from 'typebox'
+import { parseNetwork } from '../../domain/app/key-networks.ts'
+import { keyNetworksMax } from '../../domain/bounds.ts'
 import { hasControls } from '../../domain/controls.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import { isReservedName } from '../../domain/operator/audit.ts'
-import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
+import { issuesOf, type Parsed, parsed, refused, valuesOf } from '../../domain/parsed.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { Store } from '../../store/store.ts'
 import { findTarget } from './find-target.ts'
@@ -26,6 +28,21 @@ export function parseName(name: string): Parsed<string> {
   if (name.trim() === name && !hasControls(name)) return parsed(name)
   const message = '1 to 100 characters, without control characters or leading or trailing spaces.'
   return refused({ field: 'name', code: 'malformed_text', message })
+}
+
+export const networksField = () =>
+  orNull(
+    Type.Array(Type.String({ examples: ['192.0.2.0/24', '2001:db8::/32'] }), {
+      minItems: 1,
+      maxItems: keyNetworksMax,
+    }),
+  )
+
+/** Each network once, in the order given. */
+export function parseNetworks(texts: readonly string[]): Parsed<readonly string[]> {
+  const networks = texts.map(parseNetwork)
+  const issues = issuesOf(networks)
+  return issues.length > 0 ? refused(...issues) : parsed([...new Set(valuesOf(networks))])
 }
 
 /** Milliseconds since 1970, in the future. */

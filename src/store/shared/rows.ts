@@ -10,15 +10,22 @@ import type { Claim } from '../store.ts'
 
 export type Row = Record<string, unknown>
 
+/** Before the slug of an app's test side, whose row is beside that of the app. */
+export const testSlug = 'test:'
+
 export const toApp = (row: Row): App => ({
   id: row.app_id as AppId,
-  slug: row.slug as string,
+  slug: (row.slug as string).replace(testSlug, ''),
   version: row.version as number,
   status: row.status as AppStatus,
   createdAt: row.created_at as number,
   updatedAt: row.updated_at as number,
   settings: JSON.parse(row.settings as string),
 })
+
+/** The networks of a delivery key. */
+export const toNetworks = (column: unknown): readonly string[] | null =>
+  column === null ? null : JSON.parse(column as string)
 
 /** The columns of `queue` that a claim is made of. */
 export type ClaimRow = {

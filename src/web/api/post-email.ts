@@ -9,9 +9,11 @@ import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../
 import { toRequestEvent } from '../../intake/request-event.ts'
 import type { Emit } from '../../observe/events.ts'
 import { describeAnswer, internalError, readTraceId, type Trace, traceRequest } from '../../observe/tracing.ts'
-import { errorBody, sendJson } from '../http/listener.ts'
+import { clientAddress } from '../http/client-address.ts'
+import { errorBody, type ListenerDeps, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
+  readonly isProxy?: ListenerDeps['isProxy']
   readonly isStopping: () => boolean
   readonly emit: Emit
   readonly random: () => number
@@ -27,7 +29,6 @@ export async function postEmail(
   const { authorization } = request.headers
   const trace = traceRequest(request.headers, () => isKnownKey(deps.policies, authorization))
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request, trace)
-  if (deps.isStopping()) reply.header('connection', 'close')
   const traceId = readTraceId(trace.traceparent)
   const facts = { requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }
   const event = toRequestEvent({ ...facts, source: 'api', message: null }, answer)
@@ -53,8 +54,10 @@ const stoppingAnswer: AcceptAnswer = {
   rejection: { code: 'queue_unavailable', message: 'This server is stopping; the email was not queued. Try again.' },
 }
 
-const accept = async (deps: PostEmailDeps, { headers, body }: FastifyRequest, trace: Trace): Promise<AcceptAnswer> => {
+const accept = async (deps: PostEmailDeps, request: FastifyRequest, trace: Trace): Promise<AcceptAnswer> => {
+  const { headers, body } = request
   const incoming = {
+    address: () => clientAddress(request, deps.isProxy),
     authorization: headers.authorization,
     idempotencyKey: headers['idempotency-key'] as string | undefined,
     body: {
@@ -74,7 +77,7 @@ const accept = async (deps: PostEmailDeps, { headers, body }: FastifyRequest, tr
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
   const { advice, code, limit, issues } = rejection
   const { status, message } = refusals[code]
-  if (code === 'invalid_key') {
+  if (status === 401) {
     const tokenSent = /^bearer\b/i.test(reply.request.headers.authorization ?? '')
     reply.header('www-authenticate', `Bearer realm="postern"${tokenSent ? ', error="invalid_token"' : ''}`)
   }

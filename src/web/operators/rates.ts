@@ -2,12 +2,12 @@
  * Keeps each operator, a token or a person, to a rate: answering operators must not take the time of requests
  * for emails.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isPrivateNetwork, listShares, toClientAddress } from '../../domain/client-network.ts'
+import { listShares } from '../../domain/client-network.ts'
 import { chargeLimit, type Limit } from '../../domain/limit.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { OperationError } from '../../management/operation/result.ts'
+import { type ClientRequest, clientAddress } from '../http/client-address.ts'
 
 /** 600 a minute, of which 30 at once. */
 const requests: Limit = { quota: 30, windowUs: 3e6 }
@@ -50,12 +50,6 @@ export class OperatorRates {
   }
 }
 
-/** The parts of a request that identify its client. */
-type RateRequest = {
-  readonly headers: IncomingHttpHeaders
-  readonly socket: { readonly remoteAddress?: string | undefined }
-}
-
 type ClientRates = {
   readonly ofClient: Limit
   readonly ofAll: Limit
@@ -67,15 +61,11 @@ type ClientRates = {
  * A rate for each client, one for all of them together, and for each network of a client its share of that
  * (`listShares`). A refusal charges none of them.
  */
-export function newClientRates({
-  ofClient,
-  ofAll,
-  isProxy = isPrivateNetwork,
-}: ClientRates): (request: RateRequest) => boolean {
+export function newClientRates({ ofClient, ofAll, isProxy }: ClientRates): (request: ClientRequest) => boolean {
   // Only what the rate of all admits is kept, so no flood of networks pushes out a bucket that is in use.
   const arrivals = new LruMap<string, number>(bucketsKept)
   return (request) => {
-    const shares = listShares(identifyClient(request, isProxy), () => false)
+    const shares = listShares(clientAddress(request, isProxy), () => false)
     const limits = shares.map(({ name, share }, at) => ({
       bucket: name,
       limit: at === 0 ? ofClient : takeShare(ofAll, share),
@@ -95,22 +85,5 @@ const takeShare = ({ quota, windowUs }: Limit, share: number): Limit => ({
   quota: Math.max(1, Math.floor(quota * share)),
   windowUs,
 })
-
-/** Longer than any address with brackets and a port. */
-const addressMax = 60
-
-/**
- * The address of a request's client. If the connection comes from this machine or a private network, a proxy
- * may be in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has added.
- */
-function identifyClient({ headers, socket }: RateRequest, isProxy: (address: string) => boolean): string {
-  const peer = socket.remoteAddress ?? ''
-  const forwarded = String(headers['x-forwarded-for'] ?? '')
-  const last = forwarded
-    .slice(forwarded.lastIndexOf(',') + 1)
-    .slice(0, addressMax)
-    .trim()
-  return isProxy(peer) && toClientAddress(last) !== null ? last : peer
-}
 
 const nowUs = (): number => Math.floor(performance.now() * 1000)

@@ -8,7 +8,7 @@ import { enqueueDeadlineMs } from '../../../domain/bounds.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
-import { toApp } from '../../shared/rows.ts'
+import { toApp, toNetworks } from '../../shared/rows.ts'
 import type { Caller, EnqueueRequest, EnqueueResult } from '../../store.ts'
 import type { Lane, PostgresContext } from '../engine/context.ts'
 import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
@@ -75,16 +75,17 @@ export class EnqueueLanes {
     const decisions = await enqueueGroup(this.#context, lane, calls, enqueueDeadlineMs)
     if (decisions.some((decision) => decision.kind === 'queued')) this.#onQueued()
     const stale = decisions.flatMap(({ kind }, index) =>
-      kind === 'judge_again' ? [calls[index]?.caller.appId as AppId] : [],
+      kind === 'judge_again' ? [calls[index]?.caller as Caller] : [],
     )
     // The decisions are committed, so a failure of this look-up fails only the calls that need it.
-    const apps = await appsById(this.#context, stale).catch((error: Error) => error)
+    const found = await findSettings(this.#context, stale).catch((error: Error) => error)
     return decisions.map((decision, index) => {
       const caller = calls[index]?.caller as Caller
       if (decision.kind !== 'judge_again') return { value: toResult(decision, caller) }
-      if (apps instanceof Error) return { error: apps }
-      const app = apps.get(caller.appId)
-      return { value: app === undefined ? { kind: 'invalid_key' } : { kind: 'judge_again', app } }
+      if (found instanceof Error) return { error: found }
+      const app = found.apps.get(caller.appId)
+      if (app === undefined) return { value: { kind: 'invalid_key' } }
+      return { value: { kind: 'judge_again', app, networks: found.networks.get(caller.keyId) ?? null } }
     })
   }
 }
@@ -92,10 +93,25 @@ export class EnqueueLanes {
 /** The end of an id is random, so apps spread evenly over the lanes. */
 const chooseLane = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
 
-/** For requests that have to be judged again. */
-async function appsById({ lookups, schema }: PostgresContext, ids: readonly AppId[]): Promise<ReadonlyMap<AppId, App>> {
-  if (ids.length === 0) return new Map()
-  const text = `select * from ${schema}.app where app_id = any($1) and status <> 'deleted'`
-  const rows = await lookups.query(text, [[...new Set(ids)]], { deadlineMs: enqueueDeadlineMs })
-  return new Map(rows.map(toApp).map((app) => [app.id, app]))
+type CurrentSettings = {
+  readonly apps: ReadonlyMap<AppId, App>
+  /** Keys that any address may use are left out. */
+  readonly networks: ReadonlyMap<KeyId | null, readonly string[] | null>
+}
+
+/** For requests to be judged again. One statement, so that the networks are as old as the version. */
+async function findSettings(
+  { lookups, schema }: PostgresContext,
+  callers: readonly Caller[],
+): Promise<CurrentSettings> {
+  if (callers.length === 0) return { apps: new Map(), networks: new Map() }
+  const text = `select app.*, key.key_id, key.networks from ${schema}.app
+    left join ${schema}.delivery_key key on key.app_id = app.app_id and key.key_id = any($2) and key.networks is not null
+    where app.app_id = any($1) and app.status <> 'deleted'`
+  const ids = [callers.map(({ appId }) => appId), callers.map(({ keyId }) => keyId)]
+  const rows = await lookups.query(text, ids, { deadlineMs: enqueueDeadlineMs })
+  return {
+    apps: new Map(rows.map(toApp).map((app) => [app.id, app])),
+    networks: new Map(rows.map(({ key_id, networks }) => [key_id as KeyId | null, toNetworks(networks)])),
+  }
 }

@@ -23,6 +23,7 @@ import {
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
 import { nameSuperseding } from '../../shared/recent-emails.ts'
+import { toNetworks } from '../../shared/rows.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
 import { type Bucket, findCallerBucket, recipientBuckets } from './buckets.ts'
 import { finish, type QueueRow } from './outcome.ts'
@@ -34,7 +35,7 @@ export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueR
   const appId = 'appId' in request ? request.appId : key?.appId
   const app = appId === undefined ? null : tx.app(appId)
   if (app?.status !== 'active') return { kind: 'invalid_key' }
-  if (judged?.version !== app.version) return { kind: 'judge_again', app }
+  if (judged?.version !== app.version) return { kind: 'judge_again', app, networks: key?.networks ?? null }
   const caller = { appId: app.id, keyId: key?.keyId ?? null }
   const bucket = key?.bucket ?? findCallerBucket(tx.writer.keyedHash, caller)
   const keyHit = charge(tx, [[bucket, keyLimit(app.settings.limits)]])
@@ -141,6 +142,7 @@ function readKey(tx: WriteTransaction, keyHash: KeyHash): CachedKey | null {
     expiresAt: row.expires_at as number | null,
     revokedAt: row.revoked_at as number | null,
     lastUsedAt: Number(row.last_used_at ?? 0),
+    networks: toNetworks(row.networks),
   }
 }
 

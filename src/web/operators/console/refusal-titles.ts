@@ -7,6 +7,7 @@ const titles: Readonly<Record<RefusalCode, string>> = {
   invalid_url: 'Invalid link',
   invalid_hosted_link_config: 'Hosted links not set up',
   invalid_key: 'Invalid key',
+  address_not_allowed: 'Address not allowed',
   unsupported_email: 'No email for this message',
   notice_not_sent: 'Notice, not sent',
   url_not_allowed: 'Link not allowed',

@@ -3,10 +3,13 @@
  * more than the backup. The successor of a key that has been replaced is carried over, since the key itself
  * has ended; and so are the keys of auth servers, because the settings for them are.
  */
+import { sharedNetworks } from '../../../../domain/app/key-networks.ts'
 import { isAtLeast, type Role } from '../../../../domain/operator/management-token.ts'
 import { works } from '../../../scripts/keys.ts'
+import { toNetworks } from '../../../shared/rows.ts'
 import {
   type Carried,
+  change,
   type Databases,
   isOfApp,
   type Kind,
@@ -67,7 +70,33 @@ function endSecrets({ database, nowMs }: Databases, { table, id, made }: Secrets
 function carryKeys(databases: Databases): Carried {
   const added = addKeys(databases)
   const { carried, lost } = endSecrets(databases, keySecrets)
-  return { carried: [...carried, ...added], lost }
+  const limited = limitNetworks(databases)
+  return { carried: [...carried, ...limited.carried, ...added], lost: [...lost, ...limited.lost] }
+}
+
+/** A key works from the networks that both databases allow. An older backup has no column to keep them. */
+function limitNetworks({ database, nowMs }: Databases) {
+  const hasNetworks = (schema: string) =>
+    readRows(database, "select 1 from pragma_table_info('delivery_key', ?) where name = 'networks'", schema).length > 0
+  const carried: string[] = []
+  const lost: string[] = []
+  if (!hasNetworks('main')) return { carried, lost }
+  const canKeep = hasNetworks('copy')
+  const known = canKeep ? 'c.networks' : 'null'
+  const rows = readRows(
+    database,
+    `select c.key_id, c.name, ${known} as networks, m.networks as later
+      from copy.delivery_key c join main.delivery_key m using (key_id)
+      where ${known} is not m.networks and ${works(String(nowMs), 'c.')} order by 1`,
+  )
+  for (const { key_id, later, name, networks } of rows) {
+    const next = JSON.stringify(sharedNetworks(toNetworks(networks), toNetworks(later)))
+    if (next !== later || !canKeep) lost.push(nameRow(name, key_id, 'the later networks'))
+    if (next === networks || !canKeep) continue
+    change(database, 'update copy.delivery_key set networks = ? where key_id = ?', next, key_id ?? null)
+    carried.push(nameRow(name, key_id, 'fewer networks'))
+  }
+  return { carried, lost }
 }
 
 function addKeys({ database, nowMs }: Databases): string[] {

@@ -3,8 +3,9 @@
  */
 
 import { sampleLifeMs, sampleUrl } from '../../../../domain/app/sample-link.ts'
+import { testDomain } from '../../../../domain/app/test-side.ts'
 import { hasEnded } from '../../../../domain/bearer.ts'
-import { dayMs, describeDuration } from '../../../../domain/duration.ts'
+import { dayMs } from '../../../../domain/duration.ts'
 import { shortenId } from '../../../../domain/id.ts'
 import { quoteForShell } from '../../../../domain/shell.ts'
 import { listAll } from '../../../../management/list-all.ts'
@@ -13,27 +14,23 @@ import type { AppResource, KeyResource } from '../../../../management/resources.
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { keyCharts, ranges } from '../activity-charts.ts'
 import { newForm, readTexts } from '../form.ts'
-import {
-  age,
-  button,
-  confirmation,
-  copyButton,
-  linkButton,
-  mark,
-  newSecret,
-  section,
-  shortId,
-  table,
-  time,
-} from '../parts.ts'
+import { age, copyButton, linkButton, mark, newSecret, section, shortId, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField } from './change.ts'
+import { graces, isReplaced, networksField, readNetworks, renderKeyQuestion } from './key-questions.ts'
 
 /** `made`: a key that this request made. */
 type KeyPageState = {
   readonly error?: OperationError
-  readonly made?: { readonly key: string; readonly name: string | null; readonly oldEnds?: string }
+  /** The key whose networks were refused. */
+  readonly changed?: string
+  readonly made?: {
+    readonly key: string
+    readonly name: string | null
+    readonly test: boolean
+    readonly oldEnds?: string
+  }
 }
 
 const expiries = [
@@ -50,11 +47,19 @@ const newKeyForm = newForm('key', {
     attributes: html`required maxlength="100" placeholder="production" autocomplete="off"`,
   },
   expires: { label: 'Expires', choices: expiries, faults: ['expiresAt'] },
+  networks: networksField,
+  test: {
+    label: 'Sends',
+    choices: [
+      ['', 'Real mail'],
+      ['true', `Tests, to ${testDomain} only`],
+    ],
+  },
 })
 
 export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(visit, await findApp(visit), {})
 
-async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPageState): Promise<PageAnswer> {
+async function keysPage(visit: Visit, app: AppResource, { changed, error, made }: KeyPageState): Promise<PageAnswer> {
   const { query } = visit
   // A key that this request replaced at once has ended since.
   const now = visit.now + (made === undefined ? 0 : momentMs)
@@ -73,11 +78,16 @@ async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPage
   )
   const ended = items.filter((key) => hasEnded(key, now))
   const live = items.filter((key) => !hasEnded(key, now)).toReversed()
-  const confirmed = live.find(({ id }) => id === query.get('revoke') || id === query.get('replace'))
-  const shown = newKeyForm.show(error === undefined ? {} : readTexts(visit.form), error)
+  const confirmed = live.find(({ id }) =>
+    [query.get('revoke'), query.get('replace'), query.get('networks'), changed].includes(id),
+  )
+  const ofNew = changed === undefined ? error : undefined
+  const shown = newKeyForm.show(ofNew === undefined ? {} : readTexts(visit.form), ofNew)
   const form = html`<form method="post" action="/apps/${app.slug}/keys" class="filters">${onceField()}
 ${shown.field('name')}
 ${shown.field('expires')}
+${shown.field('networks')}
+${shown.field('test')}
 <button class="main">Create a key</button></form>`
   const body = html`${appHead(app, 'Keys', visit)}
 ${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
@@ -87,7 +97,7 @@ ${
         ended.find(({ id }) => id === query.get('revoke')),
         now,
       )
-    : renderConfirmation(app, confirmed, { items, visit })
+    : renderKeyQuestion(app, confirmed, { changed, error, items, visit })
 }
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
 ${keyCharts(activity, day, now, names)}
@@ -115,16 +125,22 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
   const change = (key: KeyResource): Html[] => {
     if (!may('operator')) return []
     if (hasEnded(key, now)) return [none]
-    const to = (what: 'replace' | 'revoke') => `/apps/${slug}/keys?${what}=${key.id}#confirm`
+    const to = (what: 'replace' | 'revoke' | 'networks') => `/apps/${slug}/keys?${what}=${key.id}#confirm`
     const replace =
       key.hook === null
         ? linkButton(to('replace'), 'Replace…', key.name ?? key.id)
         : linkButton(`/apps/${slug}/connect/${key.hook}`, 'Replace…', key.name ?? key.id)
-    return [html`<div class="actions">${replace}${linkButton(to('revoke'), 'Revoke…', key.name ?? key.id)}</div>`]
+    const others = [
+      ['networks', 'Addresses…'],
+      ['revoke', 'Revoke…'],
+    ] as const
+    return [
+      html`<div class="actions">${replace}${others.map(([what, label]) => linkButton(to(what), label, key.name ?? key.id))}</div>`,
+    ]
   }
   const rows = keys.map((key) => [
-    html`<b>${key.name ?? 'unnamed'}</b><br>${shortId(key.id)}`,
-    renderKeyStatus(key, keys, now),
+    html`<b>${key.name ?? 'unnamed'}</b>${key.test ? html` ${mark('wait', 'test key')}` : none}<br>${shortId(key.id)}`,
+    html`${renderKeyStatus(key, keys, now)}${renderNetworks(key)}`,
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
     html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Show its emails<span class="hidden"> (${key.name ?? key.id})</span></a>`,
     ...change(key),
@@ -143,8 +159,8 @@ function renderLastUse(key: KeyResource, now: number): Html {
     : age(key.lastUsedAt, now)
 }
 
-const isReplaced = ({ id }: KeyResource, keys: readonly KeyResource[]): boolean =>
-  keys.some(({ replaces }) => replaces === id)
+const renderNetworks = ({ networks }: KeyResource): Html =>
+  networks === null ? none : html`<br><span class="soft">from ${networks.join(', ') || 'no address'}</span>`
 
 function renderKeyStatus(key: KeyResource, keys: readonly KeyResource[], now: number): Html {
   if (key.revokedAt !== null) return html`${mark('off', 'revoked')} ${age(key.revokedAt, now)}`
@@ -158,7 +174,8 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const [days] = expiries.find(([value]) => value === form.get('expires')) ?? ['']
   const expiresAt = days === '' ? null : new Date(now + Number(days) * dayMs).toISOString()
-  const body = { name: (form.get('name') ?? '').trim() || null, expiresAt }
+  const name = (form.get('name') ?? '').trim() || null
+  const body = { name, expiresAt, networks: readNetworks(form), test: form.get('test') === 'true' }
   const made = await makeOnce(visit, () => visit.call('key.create', { params: { app: app.slug }, body }))
   if (!made.ok) return keysPage(visit, app, { error: made.error })
   return keysPage(visit, app, { made: made.value })
@@ -169,12 +186,12 @@ const momentMs = 10_000
 
 /** The key, and how to send an email with it. */
 function renderNewKey(
-  { key, name, oldEnds }: NonNullable<KeyPageState['made']>,
+  { key, name, oldEnds, test }: NonNullable<KeyPageState['made']>,
   app: AppResource,
   { now, shell }: Visit,
 ): Html {
   const body = {
-    to: shell.hasInbox ? 'you@example.com' : 'YOUR-ADDRESS',
+    to: test ? `delivered@${testDomain}` : shell.hasInbox ? 'you@example.com' : 'YOUR-ADDRESS',
     type: 'magic_link',
     url: sampleUrl(app) ?? 'https://app.acme.example/sign-in?token=example',
     expiresAt: new Date(now + sampleLifeMs).toISOString(),
@@ -193,7 +210,7 @@ POSTERN_DELIVERY_KEY=${key}`
         : html` The old key works until ${time(oldEnds)}.`
   const text = html`It is shown only this once: Postern cannot show it again.${ends}`
   const examples = html`<p>${linkButton(`/apps/${app.slug}#test-email`, 'Send a test email')} ${linkButton(`/apps/${app.slug}/domain`, 'Check its DNS')}</p>
-<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
+<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}${test ? '&test=true' : ''}">Emails</a>.</p></details>
 <details>
 <summary>Send emails from an app</summary>
 <p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p>
@@ -202,58 +219,18 @@ POSTERN_DELIVERY_KEY=${key}`
   return newSecret(`Copy the key${name === null ? '' : ` “${name}”`} now`, text, key, examples)
 }
 
-const graces = [
-  ['0', 'At once, because it has leaked'],
-  ['3600', 'After 1 hour'],
-  ['86400', 'After 1 day'],
-  ['604800', 'After 7 days'],
-] as const
-
-const replaceForm = newForm('replace', {
-  grace: { label: 'The old key stops working', choices: graces, faults: ['graceSeconds'] },
-})
-
-function renderConfirmation(
-  { slug }: AppResource,
-  confirmed: KeyResource,
-  { items, visit: { now, query } }: { readonly items: readonly KeyResource[]; readonly visit: Visit },
-): Html {
-  const { hook, id, lastUsedAt, name } = confirmed
-  const path = `/apps/${slug}/keys`
-  const used =
-    lastUsedAt === null
-      ? 'It has never been used.'
-      : `It was last used ${describeDuration(now - Date.parse(lastUsedAt))} ago.`
-  const replaceBy = (
-    grace: string,
-  ) => html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
-${replaceForm.show({ grace }).field('grace')}
-<button class="main">Replace the key</button>
-</form>`
-  if (query.get('revoke') === id) {
-    const revoke = button(`${path}/${id}/revoke`, 'Revoke the key', { kind: 'danger' })
-    const refused = 'Requests with a revoked key are refused at once, and this cannot be undone.'
-    if (isReplaced(confirmed, items))
-      return confirmation(`Revoke the old key ${name ?? id}? ${used} ${refused}`, revoke, path)
-    // That of an auth server is replaced where the server is connected.
-    const replace = hook === null ? replaceBy('0') : linkButton(`/apps/${slug}/connect/${hook}`, 'Replace it there…')
-    return confirmation(
-      `Revoke the key ${name ?? id}, or replace it? ${used} ${refused} If it has leaked, replace it, and choose how long the app has to change to the new key.`,
-      html`${replace}${revoke}`,
-      path,
-    )
-  }
-  return confirmation(
-    `Replace the key ${name ?? id}? ${used} A new key with the same name is created and shown once.`,
-    replaceBy('86400'),
-    path,
-  )
-}
-
 export async function revokeKey(visit: Visit): Promise<PageAnswer> {
   const revoked = await visit.get('key.revoke', { params: { key: visit.params.key ?? '' } })
   const app = await visit.get('app.show', { params: { app: revoked.app } })
   return { redirect: `/apps/${app.slug}/keys`, notice: 'key_revoked' }
+}
+
+export async function saveNetworks(visit: Visit): Promise<PageAnswer> {
+  const params = { key: visit.params.key ?? '' }
+  const result = await visit.call('key.change', { params, body: { networks: readNetworks(visit.form) } })
+  const app = await findApp(visit)
+  if (!result.ok) return keysPage(visit, app, { error: result.error, changed: params.key })
+  return { redirect: `/apps/${app.slug}/keys`, notice: 'saved' }
 }
 
 export async function replaceKey(visit: Visit): Promise<PageAnswer> {
@@ -266,6 +243,6 @@ export async function replaceKey(visit: Visit): Promise<PageAnswer> {
     params: { app: made.ok ? made.value.app : (visit.params.app ?? '') },
   })
   if (!made.ok) return keysPage(visit, app, { error: made.error })
-  const { key, name, oldExpiresAt } = made.value
-  return keysPage(visit, app, { made: { key, name, oldEnds: oldExpiresAt } })
+  const { key, name, oldExpiresAt, test } = made.value
+  return keysPage(visit, app, { made: { key, name, test, oldEnds: oldExpiresAt } })
 }

@@ -59,6 +59,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /apps/:app/look/email', showLookEmail],
   ['GET /apps/:app/keys', showKeys],
   ['POST /apps/:app/keys', createKey],
+  ['POST /apps/:app/keys/:key/networks', saveNetworks],
   ['POST /apps/:app/keys/:key/revoke', revokeKey],
   ['POST /apps/:app/keys/:key/replace', replaceKey],
   ['GET /apps/:app/connect', listAuthHooks],
