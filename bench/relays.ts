@@ -2,7 +2,7 @@
  * Relays by themselves, over TLS on loopback: emails a second over some connections to a server that answers
  * after 100 ms, and the CPU of an email, by SMTP and by a mail API. The message is rendered once.
  */
-import { newRelay } from '../src/compose/delivery.ts'
+import { newRelay } from '../src/compose/relays.ts'
 import { composeMessage, formatDate, listMarks } from '../src/delivery/message/compose-message.ts'
 import type { Message, Relay } from '../src/delivery/relay/relay.ts'
 import type { RelayAddress } from '../src/delivery/relay/relay-address.ts'
@@ -110,7 +110,7 @@ function prepareMessage(): Message {
   const email = { id, app: settings.name, slug, from, replyTo: null, type, url, code: null, expiresAt }
   const details = { ...rendered, ...email, headers }
   return {
-    ...{ id, reference, to: content.to, from: from.address as EmailAddress, bounceTo: null, content },
+    ...{ id, attempt: 1, reference, to: content.to, from: from.address as EmailAddress, bounceTo: null, content },
     bytes: composeMessage({
       claim,
       reference,

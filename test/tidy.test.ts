@@ -36,7 +36,19 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
  */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'compose', 'observe/line-output.ts', 'services/proxies.ts'],
-  compose: ['config', 'web', 'management', 'reports', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
+  compose: [
+    'config',
+    'web',
+    'management',
+    'reports',
+    'delivery',
+    'intake',
+    'observe',
+    'smtp',
+    'store',
+    'sqlite',
+    'postgres',
+  ],
   cli: ['config', 'management', 'templates', 'type observe', 'type store'],
   'cli/dev.ts': ['cli', 'store/crypto/key-ring.ts'],
   'cli/secret.ts': ['cli', 'store/crypto/key-ring.ts'],
@@ -46,12 +58,12 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'store/crypto/auth-hook-secret.ts',
     'store/shared/migrations.ts',
   ],
-  config: ['services', 'type store', 'type delivery/relay', 'type reports', 'type web'],
+  config: ['services', 'type smtp', 'type store', 'type delivery/relay', 'type web'],
   'config/secrets.ts': ['config', 'store/crypto/key-ring.ts'],
   web: ['web/http', 'type observe'],
   'web/api': ['intake', 'observe/tracing.ts'],
   'web/links': ['templates', 'store/store.ts', 'store/crypto'],
-  'web/auth-hooks': ['intake', 'store/store.ts', 'store/crypto'],
+  'web/auth-hooks': ['intake', 'smtp', 'store/store.ts', 'store/crypto'],
   'web/reports': ['reports', 'services', 'store/store.ts'],
   'web/ops': ['store/store.ts'],
   'web/operators': ['templates', 'type management'],
@@ -75,7 +87,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'management/service',
     'services',
   ],
-  'web/operators/console/dev-inbox': ['web/operators/console', 'delivery/relay/capture-relay.ts'],
+  'web/operators/console/dev-inbox': [
+    'web/operators/console',
+    'delivery/relay/capture-relay.ts',
+    'management/inbox/inbox-email.ts',
+  ],
   management: [
     'intake',
     'dns',
@@ -91,10 +107,14 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'management/domains/domain-parts.ts': ['management', 'delivery/relay/relay-address.ts'],
   intake: ['templates', 'observe', 'store/store.ts'],
   delivery: ['services', 'templates', 'observe', 'store/store.ts', 'store/shared/clock.ts', 'type store'],
-  'delivery/webhooks': ['dns/private-address.ts'],
-  'delivery/relay/smtp/connect.ts': ['delivery/relay', 'services', 'dns/private-address.ts'],
+  'delivery/public-request.ts': ['services', 'dns'],
+  'delivery/relay/smtp/find-address.ts': ['dns'],
+  'config/stored-relays.ts': ['config', 'services', 'dns/private-address.ts'],
+  'config/transports.ts': ['config', 'store/crypto/sealed-transport.ts'],
+  'management/context.ts': ['type delivery/relay'],
   'config/relay-url.ts': ['config', 'services', 'dns/private-address.ts', 'type delivery/relay'],
-  reports: ['services', 'type observe', 'store/store.ts', 'type store'],
+  reports: ['services', 'smtp', 'type observe', 'store/store.ts', 'type store'],
+  smtp: [],
   observe: ['services', 'store/store.ts', 'type store'],
   dns: [],
   templates: [],
@@ -426,12 +446,12 @@ test('links between the documents have a target', () => {
 const callers = [
   'src/cli/remote-runner.ts',
   'src/delivery/relay/http/post.ts',
-  'src/delivery/webhooks/post-webhook.ts',
+  'src/delivery/public-request.ts',
   'src/delivery/relay/oauth/grants.ts',
   'src/web/reports/ask-service.ts',
 ]
 
-test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider, SNS and the receivers of webhooks', () => {
+test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider, SNS, the receivers of webhooks and link domains', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
     if (callers.includes(file)) continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|'node:https'|undici/, file)

@@ -8,15 +8,18 @@ import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts
 import { isSet } from '../config/reader.ts'
 import { describeReports } from '../config/reports.ts'
 import { devSecretKeysFile, type Mode } from '../config/settings.ts'
+import { newTransportTexts } from '../config/transports.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import type { App } from '../domain/app/app.ts'
 import { newAlertsCheck } from '../management/alerts/alerts.ts'
 import { checkAuthHooks } from '../management/auth-hooks/find-auth-hook-faults.ts'
+import { checkLinkDomains } from '../management/domains/check-link-domain.ts'
 import { newDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkDomains } from '../management/domains/domain-subject.ts'
 import { checkBounces, checkReports } from '../management/service/check-bounces.ts'
 import { checkDatabase, examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
+import { checkTransports } from '../management/service/check-transports.ts'
 import { findDown } from '../management/service/outages.ts'
 import type { SealedSecret } from '../store/auth-hook-store.ts'
 import { openAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
@@ -25,7 +28,7 @@ import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
 import type { CommandSpec } from './command.ts'
 import { type CliDeps, isRemote, withOperations } from './context.ts'
-import { CommandFailed, print } from './output.ts'
+import { CommandFailed, describeFindings, print } from './output.ts'
 
 export const doctorCommand: CommandSpec = {
   use: 'doctor',
@@ -34,9 +37,7 @@ export const doctorCommand: CommandSpec = {
   async act(deps) {
     const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
     const ok = findings.every((finding) => finding.ok)
-    print(deps.output, { ok, findings }, () =>
-      findings.map((finding) => `${finding.ok ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.detail}`).join('\n'),
-    )
+    print(deps.output, { ok, findings }, () => describeFindings(findings))
     if (!ok) throw new CommandFailed('some checks failed; see above')
   },
 }
@@ -73,9 +74,12 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const { apps, down, findings, isRunning } = await examineDatabase(deps, config)
-  const relays =
-    config.relays.length === 0 ? [] : await checkRelays(config.relays, { ...config, apps, captures: false, down })
+  const { apps, down, findings, isRunning, transports } = await examineDatabase(deps, config)
+  const settings = { ...config, apps, captures: false, down }
+  const relays = [
+    ...(config.relays.length === 0 ? [] : await checkRelays(config.relays, settings)),
+    ...(await checkTransports(transports, settings)),
+  ]
   return [...findings, ...(await deps.checkListeners(config, isRunning)), ...relays]
 }
 
@@ -84,6 +88,7 @@ type Examined = {
   readonly down: ReadonlyMap<string, string>
   readonly findings: readonly Finding[]
   readonly isRunning: boolean
+  readonly transports: Parameters<typeof checkTransports>[0]
 }
 
 /** Without apps if the database cannot be read. */
@@ -92,9 +97,10 @@ async function examineDatabase(deps: CliDeps, config: Config): Promise<Examined>
     const store = await deps.openStore(config, 'open')
     try {
       const { bounceAddress, linksBaseUrl, ring } = config
+      const texts = newTransportTexts(config)
       const lacksKey = (sealed: string) => findMissingKey(ring, sealed)
       const findings = await checkDatabase(store, () =>
-        examineStore({ store, lacksKey, checkAlerts: newAlertsCheck(config.alerts, store) }),
+        examineStore({ store, transports: texts, lacksKey, checkAlerts: newAlertsCheck(config.alerts, store) }),
       )
       const apps = await store.listApps()
       const authHooks = {
@@ -108,17 +114,19 @@ async function examineDatabase(deps: CliDeps, config: Config): Promise<Examined>
         checkReports(describeReports(config), await store.listReportSources(), store.now()),
         ...checkAuthHooks(authHooks, apps, await store.listAuthHookKeys()),
         ...(await checkDomains(parts)),
+        ...(await checkLinkDomains(apps, { probeLinkDomain: await deps.newLinkDomainProbe(config) })),
       ]
       const { presentNode } = await import('../management/resources.ts') // with every schema, which takes time to load
       const nodes = (await store.listNodes()).map((node) => presentNode(node, store.now()))
       const isRunning = nodes.some(({ alive, machine }) => alive && machine === hostname())
-      return { apps, down: findDown(nodes), findings: [...findings, ...more], isRunning }
+      const transports = (await store.listTransports()).map((one) => ({ name: one.name, ...texts.open(one) }))
+      return { apps, down: findDown(nodes), findings: [...findings, ...more], isRunning, transports }
     } finally {
       await store.close()
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     const finding = { check: 'database', ok: error instanceof SchemaMissing, detail }
-    return { apps: [], down: new Map(), findings: [finding], isRunning: false }
+    return { apps: [], down: new Map(), findings: [finding], isRunning: false, transports: [] }
   }
 }

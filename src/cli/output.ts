@@ -6,6 +6,7 @@ import { splitCharacters } from '../domain/characters.ts'
 import { escapeControls, toPrintable, toPrintableLine } from '../domain/controls.ts'
 import { describeDuration, describeShortTime } from '../domain/duration.ts'
 import { shortenId } from '../domain/id.ts'
+import type { Finding } from '../store/store.ts'
 
 /** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
 export class CommandFailed extends Error {
@@ -135,6 +136,9 @@ export const listing = <Item>(items: readonly Item[], none: string, columns: Col
         Object.keys(columns),
         items.map((item) => Object.values(columns).map((cell) => cell(item))),
       )
+
+export const describeFindings = (findings: readonly Pick<Finding, 'check' | 'detail' | 'ok'>[]): string =>
+  findings.map(({ check, detail, ok }) => `${ok ? 'ok  ' : 'FAIL'}  ${check}: ${detail}`).join('\n')
 
 /** One record as lines of name and value. Absent values are left out. */
 export function record(entries: readonly (readonly [string, Cell | undefined])[]): string {

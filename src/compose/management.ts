@@ -3,6 +3,7 @@
 import { describeAuthHooksListener } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import { describeReports } from '../config/reports.ts'
+import { newTransportTexts } from '../config/transports.ts'
 import { SharedRead } from '../domain/remembered.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import { newAlertsCheck } from '../management/alerts/alerts.ts'
@@ -15,6 +16,7 @@ import { newLocalRunner } from '../management/perform.ts'
 import { presentNode } from '../management/resources.ts'
 import { examineStore } from '../management/service/check-database.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
+import { checkTransports } from '../management/service/check-transports.ts'
 import { findDown } from '../management/service/outages.ts'
 import { newPastCounts, newQueueCounts, newReportCounts } from '../management/shared-counts.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
@@ -22,10 +24,12 @@ import type { Emit } from '../observe/events.ts'
 import { openAuthHookSecret, sealAuthHookSecret } from '../store/crypto/auth-hook-secret.ts'
 import { findMissingKey } from '../store/crypto/key-ring.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
+import { openInboxEmail } from '../store/crypto/sealed-inbox-email.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
 import { makeWebhookSecret, recipientSealer, sealWebhookSecret } from '../store/crypto/webhook-secret.ts'
 import type { Finding, Store } from '../store/store.ts'
+import { newLinkDomainProbe } from './link-domains.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
 const findingsMs = 10_000
@@ -35,6 +39,7 @@ type Parts = {
   readonly version: string
   readonly onQueued?: () => void
   readonly emit?: Emit
+  readonly isStopping?: () => boolean
 }
 
 /**
@@ -60,15 +65,16 @@ export function composeRunner(config: Config, parts: Parts & { readonly user: st
 /** The hosted links that emails carry. */
 export const composeLinks = ({ linksBaseUrl, ring }: Config): LinkHost => ({
   baseUrl: linksBaseUrl,
-  seal: (appId, target) => sealLink(ring, appId, target),
+  seal: (owner, target) => sealLink(ring, owner, target),
 })
 
 export function composeManagement(
   config: Config,
-  { store, version, onQueued = () => {}, emit = () => {} }: Parts,
+  { store, version, onQueued = () => {}, emit = () => {}, isStopping = () => false }: Parts,
 ): Management {
-  const { apiUrl, consoleUrl, authHooksUrl, isDev, queueMax, relays, ring, roles } = config
+  const { apiUrl, consoleUrl, authHooksUrl, queueMax, ring } = config
   const domains = newDomainFacts(config)
+  const transports = newTransportTexts(config)
   return {
     store,
     version,
@@ -76,6 +82,8 @@ export function composeManagement(
     emit,
     queueMax,
     consoleUrl,
+    isStopping,
+    openInboxEmail: (email, sealed) => openInboxEmail(ring, email, sealed),
     ...describeReports(config),
     queue: newQueueCounts(store),
     past: newPastCounts(store),
@@ -84,6 +92,7 @@ export function composeManagement(
       () =>
         examineStore({
           store,
+          transports,
           lacksKey: (sealed) => findMissingKey(ring, sealed),
           checkAlerts: newAlertsCheck(config.alerts, store),
         }),
@@ -91,13 +100,17 @@ export function composeManagement(
     ),
     cursors: newCursors(ring),
     ...domains,
+    probeLinkDomain: newLinkDomainProbe(config, version),
     records: new RecordWatch({ store, ...domains }),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     apiUrl,
     authHooksUrl,
     authHooksListener: describeAuthHooksListener(config),
+    submissionUrl: config.submissionUrl,
+    takesSubmissions: (config.submission ?? config.submissions) !== null,
     sealAuthHookSecret: (hash, secret) => sealAuthHookSecret(ring, { hash }, secret),
+    transports,
     allowsPrivateWebhooks: config.allowsPrivateWebhooks,
     sealRecipient: recipientSealer(ring),
     makeWebhookSecret: (app) => {
@@ -106,14 +119,24 @@ export function composeManagement(
     },
     opensAuthHookSecret: (secret) => openAuthHookSecret(ring, secret) !== null,
     relays: new SharedRead<readonly Finding[]>(
-      async () =>
-        checkRelays(relays, {
-          apps: await store.listApps(),
-          bounceAddress: config.bounceAddress,
-          captures: isDev && roles.has('worker'),
-          down: findDown((await store.listNodes()).map((node) => presentNode(node, store.now()))),
-        }),
+      () => checkAllRelays(config, store, transports),
       () => findingsMs,
     ),
   }
+}
+
+/** The relays of the service, if this process knows them, and those of all transports. */
+async function checkAllRelays(
+  { bounceAddress, isDev, relays, roles }: Config,
+  store: Store,
+  { open }: Management['transports'],
+): Promise<readonly Finding[]> {
+  const settings = {
+    apps: await store.listApps(),
+    bounceAddress,
+    captures: isDev && roles.has('worker'),
+    down: findDown((await store.listNodes()).map((node) => presentNode(node, store.now()))),
+  }
+  const opened = (await store.listTransports()).map((stored) => ({ name: stored.name, ...open(stored) }))
+  return (await Promise.all([checkRelays(relays, settings), checkTransports(opened, settings)])).flat()
 }

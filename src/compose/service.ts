@@ -16,20 +16,24 @@ import { LineOutput } from '../observe/line-output.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Queueing } from '../observe/queueing.ts'
+import { ofRealMail } from '../observe/real-mail.ts'
 import { Recorder } from '../observe/recorder.ts'
 import { BounceListener } from '../reports/bounce-listener.ts'
+import type { SmtpAddress } from '../smtp/smtp-listener.ts'
 import { resealAuthHookSecrets } from '../store/crypto/auth-hook-secret.ts'
+import { resealTransports } from '../store/crypto/sealed-transport.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
 import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
+import { SubmissionListener } from '../web/auth-hooks/submission-listener.ts'
 import { close, describeListenFault, listen } from '../web/http/listener.ts'
 import { composeAlerter } from './alerts.ts'
 import { checkListeners } from './check-listeners.ts'
 import type { Hints, ServiceContext } from './context.ts'
-import { composeDelivery } from './delivery.ts'
+import { composeDelivery, type Delivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
-import { composeListeners, type ListenerName, type ListenerPart } from './web.ts'
+import { composeIntake, composeListeners, type ListenerPart, type MailListener } from './web.ts'
 import { composeWebhookSender, composeWebhookWriter } from './webhooks.ts'
 
 export type ServiceOptions = StoreOptions & {
@@ -40,6 +44,8 @@ export type ServiceOptions = StoreOptions & {
   readonly output?: LineOutput
   /** Which addresses may be a reverse proxy's; those of private networks unless given. */
   readonly isProxy?: ServiceContext['isProxy']
+  /** Composes the listeners; those of HTTP unless given. */
+  readonly listeners?: typeof composeListeners
 }
 
 type StopOptions = {
@@ -64,7 +70,7 @@ const listenersGraceMs = 10_000
 const webhooksGraceMs = 2000
 
 /** `inbox`: the console has the dev inbox. */
-type Urls = { readonly [Name in ListenerName | 'inbox' | 'bounce']?: string }
+type Urls = { readonly [Name in Opened['name'] | 'inbox']?: string }
 
 /** One part of the service. `stop` is called only after `start` was called. */
 type Part = { readonly start: () => Promise<void> | void; readonly stop: (graceMs: number) => Promise<void> }
@@ -106,10 +112,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
-    const parts = listParts(context, urls)
+    const parts = listParts(context, urls, options.listeners ?? composeListeners)
     output.subscribe((reason) => events.emit({ kind: 'log_changed', reason, lost: output.lost }))
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
+    await resealTransports(config.ring, store) // those that it cannot open are reported where they are used
     for (const { id } of await resealAuthHookSecrets(config.ring, store))
       events.emit({ kind: 'auth_hook_secret_closed', keyId: id })
     for (const { app } of await resealReceivers(config.ring, store))
@@ -139,7 +146,10 @@ function subscribeObservers(
   // One machine needs no name; lines of several are read together.
   const base = engine === 'postgres' ? { machine: hostname() } : null
   events.subscribe(logEvents(log ?? newLog(logLevel, base, output)))
-  events.subscribe(metrics.observe)
+  events.subscribe((event) => {
+    const real = ofRealMail(event)
+    if (real !== null) metrics.observe(real)
+  })
   return metrics
 }
 
@@ -148,7 +158,11 @@ function subscribeObservers(
  * of webhooks stop after the worker, whose last outcomes concern them. The other listeners stop together,
  * before the worker, so that slow clients of several cannot use up the time to stop.
  */
-function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
+function listParts(
+  context: ServiceContext,
+  urls: { -readonly [Name in keyof Urls]: string },
+  listeners: typeof composeListeners,
+): Part[] {
   const isWorker = context.config.roles.has('worker')
   const delivery = isWorker ? composeDelivery(context) : null
   const sender = isWorker ? composeWebhookSender(context) : null
@@ -159,7 +173,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
       await sender?.stop(Math.min(graceMs, webhooksGraceMs))
     },
   }
-  const [ops, ...others] = composeListeners(context, delivery).map(
+  const [ops, ...others] = listeners(context, delivery).map(
     ({ name, listener, address }): Part => ({
       start: async () => {
         const url = await listenAs(name, address, () => listen(listener, address))
@@ -169,28 +183,44 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
       stop: (graceMs) => close(listener, Math.min(graceMs, listenersGraceMs)),
     }),
   )
-  const recorder = composeRecorder(context, delivery?.relays ?? [])
-  const listeners = groupParts([...others, ...composeBounces(context, urls)])
-  return [ops, recorder, webhooks, delivery, listeners, composeAlerter(context)].filter(
+  const recorder = composeRecorder(context, delivery?.relays ?? (() => []))
+  const listenerParts = groupParts([...others, ...composeMailListeners(context, delivery, urls)])
+  return [ops, recorder, webhooks, delivery, listenerParts, composeAlerter(context)].filter(
     (part): part is Part => part != null,
   )
 }
 
-function composeBounces({ config, events, isProxy, store }: ServiceContext, urls: { bounce?: string }): Part[] {
-  const { bounce, bounceAddress } = config
-  if (bounce === null) return []
-  const { ring } = config
-  const listener = new BounceListener(
-    { store, emit: events.emit, sealRecipient: recipientSealer(ring) },
-    { ...bounce, bounceAddress, isProxy },
-  )
-  return [
-    {
-      start: async () => {
-        urls.bounce = await listenAs('bounce', bounce.address, () => listener.listen())
+/** Those that speak SMTP. */
+function composeMailListeners(
+  context: ServiceContext,
+  delivery: Delivery | null,
+  urls: { -readonly [Name in MailListener]?: string },
+): Part[] {
+  const { config, events, isProxy, store } = context
+  const { bounce, bounceAddress, ring } = config
+  const toPart = (
+    name: MailListener,
+    options: SmtpAddress | null,
+    create: (options: SmtpAddress) => { listen: () => Promise<string>; close: () => Promise<void> },
+  ): Part[] => {
+    if (options === null) return []
+    const listener = create(options)
+    return [
+      {
+        start: async () => {
+          urls[name] = await listenAs(name, options.address, () => listener.listen())
+        },
+        stop: () => listener.close(),
       },
-      stop: () => listener.close(),
-    },
+    ]
+  }
+  const bounceDeps = { store, emit: events.emit, sealRecipient: recipientSealer(ring) }
+  const submit = (isImplicit: boolean) => (options: SmtpAddress) =>
+    new SubmissionListener({ ...composeIntake(context, delivery), store, ring }, { ...options, isImplicit, isProxy })
+  return [
+    ...toPart('bounce', bounce, (options) => new BounceListener(bounceDeps, { ...options, bounceAddress, isProxy })),
+    ...toPart('submission', config.submission, submit(false)),
+    ...toPart('submissions', config.submissions, submit(true)),
   ]
 }
 
@@ -214,7 +244,7 @@ async function listenAs(
 
 const composeRecorder = (
   { config, events, linesLost, queueing, store, version }: ServiceContext,
-  relays: readonly Relay[],
+  relays: () => readonly Relay[],
 ): Recorder =>
   new Recorder({
     store,

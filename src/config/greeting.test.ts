@@ -4,7 +4,7 @@ import type { EmailAddress } from '../domain/request/email-address.ts'
 import { readGreetingName } from './greeting.ts'
 import { newReader } from './reader.ts'
 import { parseRelayUrl } from './relay-url.ts'
-import { readRelays } from './relays.ts'
+import { readRelayDefaults, readRelays } from './relays.ts'
 
 const links = 'https://links.acme.test/mail'
 const bounces = 'bounces@bounce.acme.test'
@@ -50,7 +50,7 @@ test('POSTERN_SMTP_NAME is the name of all relays, and `name` that of one', () =
   const faults: string[] = []
   const reader = newReader(env, 'serve', faults)
   const greetingName = readGreetingName(reader, { linksBaseUrl: links, bounceAddress: null })
-  const names = readRelays(reader, { sends: true, greetingName }).map(({ address }) =>
+  const names = readRelays(reader, readRelayDefaults(reader, greetingName), { sends: true }).map(({ address }) =>
     address.protocol === 'smtp' ? address.greetingName : 'no SMTP',
   )
   assert.deepEqual([names, faults], [['post.acme.test', 'b.acme.test', 'no SMTP'], []])

@@ -12,17 +12,19 @@ import { readGreetingName } from './greeting.ts'
 import { findSharedPorts, type ListenersConfig, listOpened, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
 import { type Environment, newReader, type Reader, readWhole } from './reader.ts'
-import { type RelayConfig, readRelays } from './relays.ts'
+import { type RelayConfig, type RelayDefaults, readRelayDefaults, readRelays } from './relays.ts'
 import { type ReportsConfig, readReports } from './reports.ts'
 import { readSecretKeys } from './secrets.ts'
-import { logLevels, type Mode, roles, settingNames } from './settings.ts'
+import { logLevels, type Mode, roles, type SettingName, settingNames } from './settings.ts'
+import { readSubmission, type SubmissionConfig } from './submission.ts'
 
 type Role = (typeof roles)[number]
 type LogLevel = (typeof logLevels)[number]
 
 export type Config = DatabaseConfig &
   ListenersConfig &
-  ReportsConfig & {
+  ReportsConfig &
+  SubmissionConfig & {
     readonly ring: KeyRing
     /** Dev mode: nobody signs in to the console. */
     readonly isDev: boolean
@@ -30,6 +32,10 @@ export type Config = DatabaseConfig &
     readonly dnsServers: readonly string[] | null
     /** Empty in dev mode, unless relays are set. */
     readonly relays: readonly RelayConfig[]
+    /** For relays whose URL says nothing else. */
+    readonly relayDefaults: RelayDefaults
+    /** Whether relays of transports may be in the private network. */
+    readonly allowsPrivateTransports: boolean
     readonly roles: ReadonlySet<Role>
     readonly queueMax: number
     /** Null unless people sign in to the console by an OpenID provider. */
@@ -66,21 +72,25 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const listeners = readListeners(reader)
   const reports = readReports(reader, { listens: serviceRoles.has('reports') })
   const greetingName = readGreetingName(reader, { ...listeners, ...reports })
+  const relayDefaults = readRelayDefaults(reader, greetingName)
   const config = {
     ...database,
     isDev: mode === 'dev',
     relays:
       mode === 'command'
-        ? readKnownRelays(env, greetingName)
-        : readRelays(reader, { sends: serviceRoles.has('worker'), greetingName }),
+        ? readKnownRelays(env, relayDefaults)
+        : readRelays(reader, relayDefaults, { sends: serviceRoles.has('worker') }),
+    relayDefaults,
+    allowsPrivateTransports: readYes(reader, 'POSTERN_TRANSPORTS_PRIVATE'),
     dnsServers: readDnsServers(reader),
     roles: serviceRoles,
     ...listeners,
     ...reports,
+    ...readSubmission(reader, { listens: serviceRoles.has('submission') }),
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX'),
     logLevel: readLogLevel(reader),
-    allowsPrivateWebhooks: readWebhooksPrivate(reader),
+    allowsPrivateWebhooks: readYes(reader, 'POSTERN_APP_WEBHOOKS_PRIVATE'),
     alerts: readAlerts(reader),
   }
   if (mode !== 'command') faults.push(...findSharedPorts(listOpened(config)))
@@ -89,9 +99,9 @@ export function parseConfig(env: Environment, mode: Mode): Config {
 }
 
 /** A command sends nothing, but may describe the relays: a fault in them does not stop it. */
-function readKnownRelays(env: Environment, greetingName: string | null): RelayConfig[] {
+function readKnownRelays(env: Environment, defaults: RelayDefaults): RelayConfig[] {
   const faults: string[] = []
-  const relays = readRelays(newReader(env, 'command', faults), { sends: false, greetingName })
+  const relays = readRelays(newReader(env, 'command', faults), defaults, { sends: false })
   return faults.length === 0 ? relays : []
 }
 
@@ -103,8 +113,7 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
   return new Set(unknown === undefined ? (names as Role[]) : roles)
 }
 
-function readWebhooksPrivate({ fault, text }: Reader): boolean {
-  const name = 'POSTERN_APP_WEBHOOKS_PRIVATE'
+function readYes({ fault, text }: Reader, name: SettingName): boolean {
   const value = text(name)
   if (value !== 'yes' && value !== 'no') fault(`${name} must be yes or no`)
   return value === 'yes'

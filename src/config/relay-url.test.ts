@@ -9,7 +9,7 @@ import { findApiService } from '../services/services.ts'
 import { parseDatabaseUrl } from './database-url.ts'
 import { newReader, urlEscapes } from './reader.ts'
 import { parseRelayUrl } from './relay-url.ts'
-import { readRelays } from './relays.ts'
+import { readRelayDefaults, readRelays } from './relays.ts'
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
@@ -193,10 +193,8 @@ test('what is written as faults advise is read as it is, with every character', 
   assert.deepEqual(escaped.map(encodeURIComponent), [...codes.split(' '), '%20'])
   const readOne = (url: string) => {
     const faults: string[] = []
-    const [relay] = readRelays(newReader({ POSTERN_SMTP_URL: url }, 'serve', faults), {
-      sends: true,
-      greetingName: null,
-    })
+    const reader = newReader({ POSTERN_SMTP_URL: url }, 'serve', faults)
+    const [relay] = readRelays(reader, readRelayDefaults(reader, null), { sends: true })
     assert.deepEqual(faults, [])
     return relay?.address
   }

@@ -81,9 +81,17 @@ export function parseRelayUrl(entry: string): { relay: ParsedRelay | null; fault
   const fault = (text: string) => void faults.push(text)
   const options = readOptions(url.search, [...commonOptions, ...scheme.options], fault)
   const given: RelayUrl = { url, option: (name) => options.get(name) ?? null, fault }
-  const read = scheme.read(given)
+  const read = readValid(scheme, given)
   const relay = read === null ? null : { ...readCommon(given, read), address: read.address }
   return { relay: faults.length === 0 ? relay : null, faults }
+}
+
+/** A host of a mail API is a part of its endpoint. */
+function readValid(scheme: Scheme, given: RelayUrl): Read | null {
+  const read = scheme.read(given)
+  if (read === null || read.address.protocol === 'smtp' || URL.canParse(read.address.endpoint)) return read
+  given.fault(`write ${scheme.example}`)
+  return null
 }
 
 /** Not by `URLSearchParams`, which takes a + of a secret for a space. */
@@ -102,6 +110,8 @@ function readOptions(search: string, known: readonly string[], fault: RelayUrl['
       const shown = /^[a-z]{1,20}$/.test(name) ? ` "${name}"` : ''
       fault(`unknown option${shown} (${known.join(', ')} are known)`)
     }
+  const twice = known.find((name) => pairs.filter(([other]) => other === name).length > 1)
+  if (twice !== undefined) fault(`${twice} is given more than once`)
   return new Map(pairs)
 }
 

@@ -159,6 +159,10 @@ export const settings = {
       'the resolvers for [checks of a domain](domains.md#check) and [webhooks](app-webhooks.md), such as `10.0.0.53`; ' +
       "without it, the machine's resolver and the name servers of each zone",
   },
+  POSTERN_TRANSPORTS_PRIVATE: {
+    default: { serve: 'no', dev: 'yes', command: 'no' },
+    about: '`yes` lets the relays of [transports](transports.md) be in the private network',
+  },
   POSTERN_APP_WEBHOOKS_PRIVATE: {
     default: { serve: 'no', dev: 'yes', command: 'no' },
     about: '`yes` lets [webhooks](app-webhooks.md) go to private addresses, and over http',

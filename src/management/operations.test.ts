@@ -38,6 +38,8 @@ const gaining = [
     'fallbackUrl',
     'newEmailUrl',
     'logoUrl',
+    'transport',
+    'relays',
   ],
   ...['magic_link', 'email_verification', 'password_reset', 'organisation_invite'], // of `linkDestinations`
   ...['authHooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],

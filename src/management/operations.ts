@@ -39,6 +39,7 @@ import {
   removeSuppression,
 } from './suppressions/suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
+import { checkTransport, deleteTransport, listTransports, putTransport } from './transports/transports.ts'
 import { listWebhooks, makeWebhookSecret, sendWebhookAgain, showWebhook, testWebhook } from './webhooks/webhooks.ts'
 
 const operations = {
@@ -90,6 +91,10 @@ const operations = {
   'webhook.test': testWebhook,
   'webhook.show': showWebhook,
   'webhook.send': sendWebhookAgain,
+  'transport.list': listTransports,
+  'transport.put': putTransport,
+  'transport.check': checkTransport,
+  'transport.delete': deleteTransport,
   'service.show': describeService,
   'status.show': showStatus,
   'queue.show': showQueue,

@@ -16,6 +16,7 @@ import { causeOf, failureCauses } from '../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { reportKinds } from '../domain/delivery/report.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
+import { transportOf } from '../domain/delivery/transport.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import { eventServices, reportSources } from '../services/services.ts'
@@ -87,8 +88,11 @@ const endReasons: Readonly<Record<(typeof endStates)[number], readonly string[]>
   suppressed: [''],
 }
 
+/** Those of transports, of which there may be hundreds, count as one. */
+const toLabel = (relay: string): string => (transportOf(relay) === null ? relay : 'transports')
+
 /** Empty where no relay was used. */
-const relayOf = (outcome: DeliveryOutcome): string => ('relay' in outcome ? (outcome.relay ?? '') : '')
+const relayOf = (outcome: DeliveryOutcome): string => ('relay' in outcome ? toLabel(outcome.relay ?? '') : '')
 
 const causeOfOutcome = (outcome: DeliveryOutcome): string =>
   outcome.kind === 'deferred' || outcome.kind === 'failed' ? causeOf(outcome.reply) : ''
@@ -178,7 +182,7 @@ const metrics: Readonly<Record<string, Metric>> = {
     series: endStates.flatMap((state) => endReasons[state].map((reason) => ({ state, reason }))),
     on: {
       attempt_recorded: ({ outcome }, count) => {
-        if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') return
+        if (outcome.kind === 'deferred' || outcome.kind === 'unattempted' || outcome.kind === 'simulated') return
         count({ state: outcome.kind, reason: 'reason' in outcome ? outcome.reason : '' })
       },
       emails_ended: ({ ended }, count) => {
@@ -267,13 +271,17 @@ const metrics: Readonly<Record<string, Metric>> = {
 }
 
 export function addCounters(registry: Registry): Counters {
+  const known = new Set<string>()
   const made = Object.entries(metrics).map(([name, make]) => make(name, registry))
   return {
     observe: (event) => {
       for (const { observe } of made) observe(event)
     },
     addRelay: (relay) => {
-      for (const { addRelay } of made) addRelay(relay)
+      const label = toLabel(relay)
+      if (known.has(label)) return
+      known.add(label)
+      for (const { addRelay } of made) addRelay(label)
     },
   }
 }

@@ -15,7 +15,7 @@ export type GaugeDeps = {
   readonly linesLost: () => number
 }
 
-export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly MeasuredRelay[]): void {
+export function addGauges(registry: Registry, deps: GaugeDeps, relays: () => readonly MeasuredRelay[]): void {
   addQueueGauges(registry, deps)
   addRelayGauges(registry, relays)
   const { version, engine } = deps
@@ -105,7 +105,7 @@ function shareMeasures(store: GaugeDeps['store']): () => Promise<QueueMeasures |
   }
 }
 
-function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): void {
+function addRelayGauges(registry: Registry, relays: () => readonly MeasuredRelay[]): void {
   const registers = [registry]
   new Gauge({
     name: 'postern_relay_available',
@@ -113,7 +113,8 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
     labelNames: ['relay'],
     registers,
     collect() {
-      for (const relay of relays) this.set({ relay: relay.name }, relay.isAvailable() ? 1 : 0)
+      this.reset() // those of a transport may be gone
+      for (const relay of relays()) this.set({ relay: relay.name }, relay.isAvailable() ? 1 : 0)
     },
   })
   new Gauge({
@@ -123,7 +124,8 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
     labelNames: ['relay', 'state'],
     registers,
     collect() {
-      for (const relay of relays)
+      this.reset()
+      for (const relay of relays())
         for (const [state, connections] of Object.entries(relay.connections()))
           this.set({ relay: relay.name, state }, connections)
     },

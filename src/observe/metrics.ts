@@ -13,7 +13,8 @@ export type Metrics = {
   readonly registry: Registry
   /** As Prometheus reads them. */
   readonly read: () => Promise<string>
-  readonly addRelay: (relay: MeasuredRelay) => void
+  /** In the place of those before. */
+  readonly setRelays: (relays: readonly MeasuredRelay[]) => void
   readonly observe: (event: PosternEvent) => void
 }
 
@@ -25,9 +26,9 @@ const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 export function newMetrics(deps: GaugeDeps): Metrics {
   const registry = new Registry()
-  const relays: MeasuredRelay[] = []
+  let relays: readonly MeasuredRelay[] = []
   const counters = addCounters(registry)
-  addGauges(registry, deps, relays)
+  addGauges(registry, deps, () => relays)
   let added: Promise<void> | null = null
   return {
     registry,
@@ -37,9 +38,9 @@ export function newMetrics(deps: GaugeDeps): Metrics {
       return registry.metrics()
     },
     observe: counters.observe,
-    addRelay: (relay) => {
-      relays.push(relay)
-      counters.addRelay(relay.name)
+    setRelays: (all) => {
+      relays = all
+      for (const { name } of all) counters.addRelay(name)
     },
   }
 }

@@ -31,7 +31,7 @@ test('the first count after a quiet time is written soon, the next five seconds 
     },
     events,
     node: { id: newId('node', store.now()), machine: 'm', version: '1', roles: [], startedAt: store.now() },
-    relays: [],
+    relays: () => [],
     linesLost: () => 0,
     queueing: { findFault: () => null },
   })
@@ -65,6 +65,7 @@ test('a relay is tried once an attempt with it has ended, and the process says s
     ...{ name, certificateExpiresAt: null, connections },
     isAvailable: () => true,
   })
+  const relays = [newRelay('r1'), newRelay('r2')]
   const recorder = new Recorder({
     store: {
       ...{ now: store.now, addRefusals: store.addRefusals, ...checks, addActivity: store.addActivity },
@@ -73,7 +74,7 @@ test('a relay is tried once an attempt with it has ended, and the process says s
     },
     events,
     node: { id: newId('node', store.now()), machine: 'm', version: '1', roles: [], startedAt: store.now() },
-    relays: [newRelay('r1'), newRelay('r2')],
+    relays: () => relays,
     linesLost: () => 0,
     queueing: { findFault: () => null },
   })
@@ -110,6 +111,7 @@ function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['st
   const events = new EventStream()
   events.subscribe((event) => void seen.push(event))
   const connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 })
+  const relays = [{ name: 'r1', certificateExpiresAt: null, connections, isAvailable: () => true }]
   const recorder = new Recorder({
     store: {
       ...{ now: () => clock.ms, addRefusals: async () => {}, addActivity: async () => {} },
@@ -123,7 +125,7 @@ function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['st
     },
     events,
     node: { id: newId('node', 0), machine: 'm', version: '1', roles: [], startedAt: 0 },
-    relays: [{ name: 'r1', certificateExpiresAt: null, connections, isAvailable: () => true }],
+    relays: () => relays,
     linesLost: () => 0,
     queueing: { findFault: () => null },
   })

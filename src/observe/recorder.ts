@@ -15,6 +15,7 @@ import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, LogChanged, RelayChanged } from './events.ts'
 import { keepOutage } from './keep-outage.ts'
 import type { Queueing } from './queueing.ts'
+import { ofRealMail } from './real-mail.ts'
 import { RelayHealth } from './relay-health.ts'
 
 /** The first event after a quiet time is written this soon, with those that follow it. */
@@ -30,7 +31,8 @@ export type RecorderDeps = {
   >
   readonly events: EventStream
   readonly node: Omit<NodeRecord, 'seenAt' | 'relays' | 'faults'>
-  readonly relays: readonly MeasuredRelay[]
+  /** Those of transports may change. */
+  readonly relays: () => readonly MeasuredRelay[]
   /** How many log lines were lost since the start. */
   readonly linesLost: () => number
   readonly queueing: Pick<Queueing, 'findFault'>
@@ -40,7 +42,7 @@ export class Recorder {
   readonly #deps: RecorderDeps
   readonly #counter: ActivityCounter
   /** By name. */
-  readonly #relays: ReadonlyMap<string, RelayHealth>
+  readonly #relays = new Map<string, RelayHealth>()
   #logFault: { readonly since: number; readonly reason: string } | null = null
   /** As it was noted last. */
   #isQueueing = true
@@ -56,10 +58,12 @@ export class Recorder {
   constructor(deps: RecorderDeps) {
     this.#deps = deps
     this.#counter = new ActivityCounter(() => deps.store.now())
-    this.#relays = new Map(deps.relays.map((relay) => [relay.name, new RelayHealth(relay, deps.node.startedAt)]))
+    this.#watchRelays()
     deps.events.subscribe((event) => {
       if (this.#stopped) return
-      this.#counter.observe(event)
+      const real = ofRealMail(event)
+      if (real !== null) this.#counter.observe(real)
+      else if (event.kind === 'request_answered' && event.status !== 202) this.#counter.keepRefusal(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
       if (event.kind === 'log_changed') this.#noteLog(event)
       if (event.kind === 'request_answered' && this.#isQueueing !== this.#canQueue()) this.#noteNode()
@@ -97,7 +101,7 @@ export class Recorder {
 
   /** The first attempt is known at once: until then the service says that it has sent nothing yet. */
   #noteAttempt(outcome: DeliveryOutcome): void {
-    const relay = 'relay' in outcome && outcome.relay !== null ? this.#relays.get(outcome.relay) : undefined
+    const relay = 'relay' in outcome && outcome.relay !== null ? this.#healthOf(outcome.relay) : undefined
     if (relay === undefined) return
     const isFirst = !relay.isTried
     relay.attempted(outcome, this.#deps.store.now())
@@ -106,7 +110,7 @@ export class Recorder {
 
   #noteChange({ relay, ...change }: RelayChanged): void {
     const { node, store } = this.#deps
-    const health = this.#relays.get(relay)
+    const health = this.#healthOf(relay)
     const before = health?.state().lastOutage
     health?.changed(change, store.now())
     const after = health?.state().lastOutage
@@ -114,6 +118,19 @@ export class Recorder {
     const outage = change.available ? after : before
     if (before !== after && outage)
       this.#write(() => keepOutage(store, { ...outage, relay, node: node.id }, change.available))
+  }
+
+  #healthOf(relay: string): RelayHealth | undefined {
+    if (!this.#relays.has(relay)) this.#watchRelays()
+    return this.#relays.get(relay)
+  }
+
+  #watchRelays(): void {
+    const { relays, store } = this.#deps
+    const all = relays()
+    for (const [name, health] of this.#relays) if (!all.some((relay) => health.isOf(relay))) this.#relays.delete(name)
+    for (const relay of all)
+      if (!this.#relays.has(relay.name)) this.#relays.set(relay.name, new RelayHealth(relay, store.now()))
   }
 
   #noteLog({ reason }: LogChanged): void {
@@ -148,6 +165,7 @@ export class Recorder {
       this.#notePending = false
       if (this.#stopped) return
       const { node, store } = this.#deps
+      this.#watchRelays()
       const relays = [...this.#relays.values()].map((relay) => relay.state())
       await store.noteNode({ ...node, relays, faults: this.#findFaults() })
     })

@@ -16,10 +16,12 @@ import type { EmailType } from '../domain/request/email-kinds.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
 import type { ActivityStore } from './activity-store.ts'
 import type { AuthHookStore } from './auth-hook-store.ts'
+import type { InboxStore } from './inbox-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 import type { ReportStore } from './report-store.ts'
 import type { SigningKeyStore } from './signing-key-store.ts'
+import type { TransportStore } from './transport-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 /** The store is down, slow, full or read-only. Each listener answers it with 503. */
@@ -63,8 +65,11 @@ export type Caller = { readonly appId: AppId; readonly keyId: KeyId | null }
 export type EnqueueResult =
   /** The key is unknown, revoked or expired, or the app is not active. */
   | { readonly kind: 'invalid_key' }
-  /** The app's settings are not those that judged the request: judge it again by these. */
-  | { readonly kind: 'judge_again'; readonly app: App }
+  /**
+   * The app's settings are not those that judged the request: judge it again by these. `networks`: those that
+   * may use its key; null for all. A change of them counts as one of the settings.
+   */
+  | { readonly kind: 'judge_again'; readonly app: App; readonly networks: readonly string[] | null }
   /** `superseded`: the older emails that are cancelled. */
   | ({
       readonly kind: 'queued'
@@ -84,18 +89,24 @@ export type Lease = { readonly emailId: EmailId; readonly fence: number }
 export const leaseMs = 60_000
 
 export type ClaimRequest = {
+  /** Mail of the apps that use it; null or absent for the apps that use the relays of the service. */
+  readonly transport?: string | null
   readonly max: number
   /** No app holds more emails in one worker than this. */
   readonly perApp: number
-  /** The leases that the worker still holds: they are renewed, and count for their apps. */
+  /** The leases that the worker holds for this transport: they are renewed, and count for their apps. */
   readonly leases: readonly (Lease & { readonly appId: AppId })[]
+  /** Those that it holds for other transports: they are renewed. */
+  readonly others?: readonly Lease[]
   /** Hand out a suspect although the worker holds leases. */
   readonly takeSuspect?: boolean
 }
 
+export const allLeases = ({ leases, others = [] }: ClaimRequest): readonly Lease[] => [...leases, ...others]
+
 /** A worker that holds nothing may take a suspect, and one that has yielded to it. */
-export const mayTakeSuspect = ({ leases, takeSuspect = false }: ClaimRequest): boolean =>
-  leases.length === 0 || takeSuspect
+export const mayTakeSuspect = ({ takeSuspect = false, ...request }: ClaimRequest): boolean =>
+  takeSuspect || allLeases(request).length === 0
 
 /** One email leased to a worker. Its outcome is recorded only while `fence` is the email's current one. */
 export type Claim = {
@@ -133,6 +144,8 @@ export type Claimed = {
    * mail that other processes queue.
    */
   readonly more: boolean
+  /** Other transports with ready mail, of those that it saw; null as in the request. */
+  readonly elsewhere: readonly (string | null)[]
   /** The leases that this call took back: of dead workers, and lapsed ones. */
   readonly lost: readonly LostLease[]
   /** The emails that this call ended itself. */
@@ -177,6 +190,8 @@ export interface Store
     ReportStore,
     AuthHookStore,
     SigningKeyStore,
+    InboxStore,
+    TransportStore,
     WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
@@ -202,6 +217,8 @@ export interface Store
    * wait, and never delays the other methods.
    */
   findAppBySlug(slug: string): Promise<App | null>
+  /** The link domains of active apps. A look-up as above. */
+  listLinkDomains(): Promise<string[]>
 
   /** The reference by which reports name an email. */
   makeReference(id: EmailId): Reference

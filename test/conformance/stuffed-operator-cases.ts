@@ -69,6 +69,8 @@ const refusals = Array.from({ length: stepMax }, (_, n) => refusal(n % 2 === 0 ?
 const signing = { app: acme, domain: 'd1.test' }
 const newSigningKey = { algorithm: 'rsa', publicKey: 'public', sealed: 'sealed', selector: 'new' } as const
 
+const transport = { sealed: 'sealed', before: null, after: ['smtp.acme.test:587'] }
+
 const message = { app: acme, email: finished, event: 'email.suppressed', facts: {}, sealed: null } as const
 const webhook = { app: acme, id: idOf('wh', 0) as WebhookMessageId, tries: 1, result: '200' }
 const endOneWebhook = (it: It) =>
@@ -279,6 +281,12 @@ export const operatorCases: Cases<ScriptName> = {
   resealSigningKey: {
     one: (it) => it.run('resealSigningKey', { ...signing, selector: 's11', sealed: 'sealed' }, 'again'),
   },
+  putTransport: {
+    'too many': (it) => assert.equal(it.run('putTransport', { ...transport, name: 'new' }, actor), 'too_many'),
+    replaced: (it) => assert.ok(it.run('putTransport', { ...transport, name: 't1' }, actor)),
+  },
+  deleteTransport: { one: (it) => assert.ok(it.run('deleteTransport', 't1', actor)) },
+  resealTransport: { one: (it) => it.run('resealTransport', { name: 't1', sealed: 'sealed' }, 'again') },
   setWebhookSecret: {
     replaced: (it) => assert.ok(it.run('setWebhookSecret', { app: acme, sealed: 'x', oldUntil: nowMs + dayMs }, actor)),
   },

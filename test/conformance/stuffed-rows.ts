@@ -12,6 +12,7 @@ import {
   waitingWebhooksMax,
 } from '../../src/domain/bounds.ts'
 import { signingKeysMax } from '../../src/domain/delivery/signing-key.ts'
+import { transportsMax } from '../../src/domain/delivery/transport.ts'
 import { dayMs, hourMs, minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, idFloor, type PersonId } from '../../src/domain/id.ts'
 import { refusalsMax } from '../../src/domain/request/refused-request.ts'
@@ -240,6 +241,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   queue_depth: 'one row',
   report_source: 'one row for each kind of source',
   secret: 'one row for each secret of the service',
+  transport: 'at most `transportsMax` rows',
   probe: 'one row',
   sqlite_sequence: 'one row for each table with autoincrement',
 }

@@ -92,6 +92,7 @@ test('every page, with nothing on it', { skip }, async (t) => {
     '/delivery',
     '/audit?actor=nobody',
     '/settings/tokens',
+    '/settings/transports',
     '/account',
   ]
   await checkPages(t, at, pages, (context) => useSession(context, at, signed))

@@ -178,6 +178,7 @@ const refusedForms: readonly (readonly [string, Readonly<Record<string, string>>
   ['/new-app', { name: 'Acme', slug: 'acme', from: 'a@acme.test', allowedUrls: 'https://acme.test' }, 1],
   ['/settings/tokens', { name: 'cli:me', scope: 'apps' }, 1],
   ['/settings/tokens', { name: '' }, 1],
+  ['/settings/transports', { name: 'Acme', relays: 'smtp://smtp.acme.example' }, 1],
   ['/settings/people', { name: 'pe_x', role: 'admin' }, 1],
   ['/settings/people', { name: 'Nobody', role: 'admin', scope: 'apps' }, 1],
 ]

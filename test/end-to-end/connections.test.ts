@@ -132,6 +132,24 @@ test('requests that came together are all answered before their connection is id
   })
 })
 
+test('a connection whose request is answered while the listener closes is not kept', async () => {
+  const listener = newListener({ emit: () => {} })
+  const answer = Promise.withResolvers<void>()
+  listener.get('/', async () => {
+    await answer.promise
+    return 'done'
+  })
+  const port = portOf(await listen(listener, address))
+  const served = once(listener.server, 'request')
+  const response = fetch(`http://127.0.0.1:${port}/`)
+  await served
+  const closed = close(listener, 60_000)
+  await eventually(() => !listener.server.listening)
+  answer.resolve()
+  assert.equal((await response).headers.get('connection'), 'close')
+  await closed
+})
+
 test('for `localhost`, there is no second server beside the one whose connections are limited', async (t) => {
   const listener = newListener({ emit: () => {} })
   t.after(() => close(listener, 0))

@@ -243,7 +243,11 @@ test('every operation is a command, on the database and by the API', {
   skip: viaApi && 'skipped: it runs both ways itself',
 }, async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 later' })
-  const env = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
+  const env = {
+    ...(await serveEnvironment(t)),
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+    POSTERN_TRANSPORTS_PRIVATE: 'yes',
+  }
   const key = await newAcme(env)
   const { events, urls } = await serveHere(t, env)
   const seen = new Set<string>()
@@ -257,7 +261,8 @@ test('every operation is a command, on the database and by the API', {
   const remote: Variables = { POSTERN_URL: urls.console ?? '', POSTERN_TOKEN_FILE: tokenFile }
   for (const [way, variables] of Object.entries({ local: server.env, remote })) {
     for (const [operation, args] of Object.entries(await commandsFor(server, way))) {
-      const run = () => postern(variables, args, { input: server.key })
+      const input = operation === 'transport.put' ? 'smtp://127.0.0.1:1' : server.key
+      const run = () => postern(variables, args, { input })
       const ran = meetsAttempts.has(operation as OperationName) ? await untilDone(run) : await run()
       const isExpected = ran.code === 0 || (ran.code === 1 && mayFail.has(operation as OperationName))
       assert.ok(isExpected, `${way} ${args.join(' ')}: ${ran.code} ${ran.err}`)
@@ -315,6 +320,7 @@ async function commandsFor(
     posternJson<{ selector: string }>(server.env, ['domain', 'add-key', 'acme', '--algorithm', 'ed25519'])
   const [signing, unused] = [await newSigningKey(), await newSigningKey()]
   await posternJson(server.env, ['app', 'create', `Old ${way}`, ...from])
+  await postern(server.env, ['transport', 'add', `old-${way}`], { input: 'smtp://127.0.0.1:1' })
   await posternJson(server.env, ['person', 'invite', `Ada ${way}`, '--role', 'reader'])
   return {
     'email.retry': ['email', 'retry', one],
@@ -367,6 +373,10 @@ async function commandsFor(
     'webhook.send': ['app-webhook', 'send', 'acme', 'wh_x'],
     'auth_hook.connect': ['auth-hook', 'connect', 'acme', 'kratos'],
     'auth_hook.check': ['auth-hook', 'check', 'acme', 'kratos'],
+    'transport.list': ['transport', 'list'],
+    'transport.put': ['transport', 'add', `new-${way}`],
+    'transport.check': ['transport', 'check', `old-${way}`],
+    'transport.delete': ['transport', 'remove', `old-${way}`],
     'service.show': ['about'],
     'status.show': ['status'],
     'queue.show': ['queue'],

@@ -40,6 +40,8 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'app.usage': ({ app }) => ['usage', app.slug],
   'usage.list': () => ['usage'],
   'key.list': ({ app }) => ['key', 'list', app.slug],
+  'inbox.list': ({ app }) => ['inbox', 'list', app.slug],
+  'inbox.wait': ({ app }) => ['inbox', 'wait', app.slug, '--timeout', '1'],
   'key.create': ({ app }) => ['key', 'create', app.slug, '--name', 'web'],
   'key.find': () => ['key', 'find'],
   'key.show': ({ key }) => ['key', 'show', key],
@@ -77,6 +79,10 @@ const commands: Readonly<Record<Command, (target: Target) => string[]>> = {
   'webhook.test': ({ app }) => ['app-webhook', 'test', app.slug],
   'webhook.show': ({ app, message }) => ['app-webhook', 'show', app.slug, message],
   'webhook.send': ({ app, message }) => ['app-webhook', 'send', app.slug, message],
+  'transport.list': () => ['transport', 'list'],
+  'transport.put': () => ['transport', 'add', 'spare', '--replace'],
+  'transport.check': () => ['transport', 'check', 'spare'],
+  'transport.delete': () => ['transport', 'remove', 'spare'],
   'service.show': () => ['about'],
   'status.show': () => ['status'],
   'queue.show': () => ['queue'],
@@ -105,7 +111,7 @@ const names = [...(Object.keys(commands) as Command[]).filter((name) => !last.in
 
 /** These also answer 1 for what they report, or, as this app has no webhook address, for that. */
 const mayFail = new Set<Command>([
-  ...(['status.show', 'checks.run', 'domain.check', 'auth_hook.check'] as const),
+  ...(['status.show', 'checks.run', 'domain.check', 'auth_hook.check', 'transport.check'] as const),
   ...(['app.test_email', 'webhook.test', 'webhook.send', 'report.read'] as const),
 ])
 
@@ -121,7 +127,11 @@ async function run(name: Command, target: Target, token: string) {
   const tokenFile = join(folder, `token${serial++}`)
   writeFileSync(tokenFile, token, { mode: 0o600 })
   const env = { POSTERN_URL: urls.console ?? '', POSTERN_TOKEN_FILE: tokenFile }
-  const input = name === 'key.find' ? target.deliveryKey : 'Subject: nothing'
+  const inputs: Partial<Record<Command, string>> = {
+    'key.find': target.deliveryKey,
+    'transport.put': 'smtp://127.0.0.1:1',
+  }
+  const input = inputs[name] ?? 'Subject: nothing'
   return postern(env, commands[name](target), { input })
 }
 

@@ -38,6 +38,7 @@ const forms: Partial<Record<Line, (target: Target) => Fields>> = {
   'POST /settings/people/:person': () => ({ role: 'operator' }),
   'POST /settings/people/:person/passkeys/remove': ({ passkey }) => ({ passkey }),
   'POST /settings/tokens': named,
+  'POST /settings/transports': ({ transport }) => ({ name: transport, relays: 'smtp://127.0.0.1:1' }),
   'POST /export': () => ({ list: 'emails', format: 'csv' }),
 }
 
@@ -58,8 +59,8 @@ const last: readonly Line[] = [
 const lines = [...routes.map(([line]) => line).filter((line) => !last.includes(line)), ...last]
 
 const addressOf = (line: Line, target: Target): string => {
-  const { app, email, key, message, person, request, session, suppression, token } = target
-  const values = { ...{ app: app.slug, email, key, message, person, request, session, suppression, token } }
+  const { app, email, key, message, person, request, session, suppression, token, transport } = target
+  const values = { ...{ app: app.slug, email, key, message, person, request, session, suppression, token, transport } }
   const all: Readonly<Record<string, string>> = { ...values, system: 'kratos', selector: 'p1' }
   return line.split(' ')[1]?.replace(/:(\w+)/g, (_, name: string) => all[name] ?? '') ?? ''
 }
@@ -67,7 +68,9 @@ const addressOf = (line: Line, target: Target): string => {
 /** A page that decides by itself, and forms whose refusal is shown on another page, if that may be seen. */
 const decides: Partial<Record<Line, readonly OperationName[]>> = {
   'GET /new-app': ['app.put'],
+  'GET /apps/:app/settings': ['app.show', 'app.usage'],
   'POST /apps/:app/test-email': ['app.show', 'app.test_email'],
+  'POST /apps/:app/keys/:key/networks': ['app.show', 'key.change'],
   'POST /apps/:app/keys/:key/replace': ['app.show', 'key.replace'],
   'POST /apps/:app/webhooks/:message/send': ['app.show', 'webhook.show', 'webhook.send'],
   'POST /emails/:email/retry': ['email.show', 'email.retry'],
@@ -107,8 +110,8 @@ test('the pages and forms of the console call every operation that changes somet
   const called = new Set([...deciding.values()].flat())
   const missing = operationNames.filter((name) => findOperation(name).audited && !called.has(name))
   assert.deepEqual(missing, [
-    // The command line alone; a search by address begins with `email.find`, and a key keeps its name and end.
-    ...(['key.change', 'email.find', 'recipient.forget', 'report.read', 'suppression.find'] as const),
+    // The command line alone; a search by address begins with `email.find`.
+    ...(['email.find', 'recipient.forget', 'report.read', 'suppression.find'] as const),
   ])
 })
 

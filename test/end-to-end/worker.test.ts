@@ -21,8 +21,14 @@ async function startWorker(
   const { store } = service
   const events: PosternEvent[] = []
   const worker = new Worker({
-    ...{ store, relays: [newTestRelay(relayTo(server.port))], random: Math.random, signing: null },
-    ...{ makeReference: store.makeReference, bounceAddress: null, onFailed: async () => {} },
+    ...{ store, random: Math.random },
+    transports: [{ name: null, relays: [newTestRelay(relayTo(server.port))], signing: null }],
+    ...{
+      makeReference: store.makeReference,
+      bounceAddress: null,
+      onTrouble: async () => {},
+      onUnknownTransports: () => {},
+    },
     emit: (event) => void events.push(event),
     ...change(store),
   })

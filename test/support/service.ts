@@ -1,7 +1,7 @@
 /** A whole service for a test, with its own real database and real listeners on free ports. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { newRelay } from '../../src/compose/delivery.ts'
+import { newRelay } from '../../src/compose/relays.ts'
 import { type Service, startService } from '../../src/compose/service.ts'
 import type { Config } from '../../src/config/parse-config.ts'
 import type { RelayConfig } from '../../src/config/relays.ts'
@@ -94,7 +94,10 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'reports', 'auth-hooks'] as const),
+    relayDefaults: { connectionsMax: 5, rate: null, greetingName: null },
+    allowsPrivateTransports: options.allowsPrivateTransports ?? true,
+    roles:
+      options.roles ?? new Set(['api', 'links', 'worker', 'console', 'reports', 'auth-hooks', 'submission'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,

@@ -2,15 +2,25 @@
 import assert from 'node:assert/strict'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { newId } from '../../src/domain/id.ts'
+import { type EmailId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { findOperation, type OperationName } from '../../src/management/operations.ts'
+import { sealInboxEmail } from '../../src/store/crypto/sealed-inbox-email.ts'
 import { newPerson } from './management.ts'
 import { operator } from './operator.ts'
 import { newSender, send, type TestService, testSettings, validBody } from './service.ts'
 
 let serial = 0
+
+/** There may be a hundred, so all targets have one. */
+const transport = 'spare'
+
+const inboxEmail = JSON.stringify({
+  ...{ id: 'em_x', app: 'Acme', slug: 'acme', type: 'magic_link', to: 'delivered@postern.test', subject: 'Sign in' },
+  ...{ from: { name: 'Acme', address: 'auth@acme.test' }, url: 'https://a.test', code: null, expiresAt: 0 },
+  ...{ language: 'en', html: '', text: '' },
+})
 
 const webhookUrl = 'https://app.acme.test/postern'
 
@@ -45,6 +55,7 @@ export async function newTarget(service: TestService) {
   const claim = () => store.claimDue({ max: 500, perApp: 500, leases: [] })
   for (let { claims } = await claim(); claims.length > 0; { claims } = await claim())
     for (const each of claims) await store.recordOutcome(each, deferred)
+  await store.putTransport({ name: transport, sealed: '', before: null, after: [] }, operator)
   const token = await store.createToken(
     {
       hash: hashToken(newToken()),
@@ -63,15 +74,18 @@ export async function newTarget(service: TestService) {
     operator,
   )
   assert.ok(suppression !== null && suppression !== 'too_many')
+  const email = posted.headers.get('email-id') as EmailId
+  await store.keepInboxEmail({ id: email, sealed: sealInboxEmail(service.config.ring, email, inboxEmail) })
   return {
     suppression: suppression.id,
     message: await store.addWebhookMessage(test),
     app: sender.app,
     key: sender.keyId,
     deliveryKey: sender.key,
-    email: posted.headers.get('email-id') ?? '',
+    email,
     request,
     token: token === 'name_taken' ? '' : token.id,
+    transport,
     ...(await newPerson(service)),
   }
 }
@@ -106,6 +120,7 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'list.export': () => ({ list: 'emails' }),
   'auth_hook.connect': () => ({}),
   'auth_hook.check': () => ({}),
+  'transport.put': () => ({ relays: ['smtp://127.0.0.1:1'] }),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
   'person.invite': () => ({ name: `invited ${serial++}`, role: 'reader' }),
   'person.change': () => ({ role: 'operator' }),
@@ -128,6 +143,7 @@ export function requestFor(name: OperationName, target: Target, asId = true) {
     suppression: target.suppression,
     message: target.message,
     selector: 'p1',
+    transport,
     system: 'kratos',
   }
   const body = bodies[name]?.(target)

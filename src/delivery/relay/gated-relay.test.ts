@@ -5,7 +5,7 @@ import { relayTo } from '../../../test/support/service.ts'
 import { type Script, startScriptedServer, testMessage } from '../../../test/support/smtp.ts'
 import { atEnd, type Scope } from '../../../test/support/temporary.ts'
 import { eventually } from '../../../test/support/wait.ts'
-import { newRelay } from '../../compose/delivery.ts'
+import { newRelay } from '../../compose/relays.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 

@@ -36,6 +36,11 @@ const unansweredMax = 100
 const usualOpenMs = 60_000
 /** A probe that hangs delays one email, so it gets less time. */
 const probeOpenMs = 5_000
+/**
+ * A relay whose connections are all busy, and that has finished nothing for so long, is stuck: as long as the
+ * breaker waits before it doubts a relay.
+ */
+const stuckMs = 10_000
 
 export class GatedRelay implements Relay {
   readonly name: string
@@ -50,6 +55,10 @@ export class GatedRelay implements Relay {
   /** Emails that got no answer since the relay last accepted one. */
   readonly #unanswered = new Set<EmailId>()
   #inProgress = 0
+  /** The ones that began while the breaker was open. */
+  #probing = 0
+  /** When the client began or ended a submission last. */
+  #movedAtMs = 0
   #nextSendMs = 0
 
   constructor(client: RelayClient, options: GateOptions) {
@@ -65,7 +74,13 @@ export class GatedRelay implements Relay {
   isAvailable = (): boolean => !this.#breaker.open && !this.#breaker.refuses
   isLast = (): boolean => this.#breaker.isLast() || this.#isPaced()
   capacity = (): number => this.#breaker.capacity()
-  free = (): number => this.#breaker.capacity() - this.#inProgress
+  inProgress = (): number => this.#inProgress
+  free = (): number => this.#breaker.capacity() - (this.#breaker.open ? this.#probing : this.#inProgress)
+  isStuck = (): boolean => {
+    const now = performance.now()
+    const waitsForRate = this.#nextSendMs > now
+    return this.#inProgress > 0 && this.free() <= 0 && !waitsForRate && now - this.#movedAtMs > stuckMs
+  }
   probeInMs = (): number => this.#breaker.probeInMs()
   connections = () => ({
     ...this.#client.connections(),
@@ -74,7 +89,9 @@ export class GatedRelay implements Relay {
   })
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
+    const probing = this.#breaker.open ? 1 : 0
     this.#inProgress += 1
+    this.#probing += probing
     try {
       const submission = await this.#send(message, clearance)
       this.#note(submission, message.id)
@@ -84,6 +101,8 @@ export class GatedRelay implements Relay {
       return { ...submission, takesOthers }
     } finally {
       this.#inProgress -= 1
+      this.#probing -= probing
+      this.#movedAtMs = performance.now()
     }
   }
 
@@ -91,6 +110,7 @@ export class GatedRelay implements Relay {
     const inTime = await this.#waitForRate(clearance.deadlineMs)
     if (this.#stopped.signal.aborted) return workerStopped
     if (!inTime) return { kind: 'expired' }
+    this.#movedAtMs = performance.now()
     return this.#client.send(message, clearance, this.#breaker.open ? probeOpenMs : usualOpenMs)
   }
 

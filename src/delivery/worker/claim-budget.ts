@@ -17,17 +17,20 @@ const appShare = 0.75
 export const aloneMs = 100
 
 /**
- * The connections of the first available relay, and the probes of the relays before it. If none is available,
- * those of a relay that refuses all mail: it may refuse only the mail of some.
+ * How many emails may be in progress: those that are, which may hang for minutes at any relay; as many as the
+ * first available relay has free connections; and a probe for each relay before it. If no relay is available,
+ * the one with the most connections counts as the first, because it may refuse only the mail of some, and all
+ * others are probed. A relay that is stuck is passed over. 0 if no relay accepts anything now.
  */
 export function countCapacity(relays: readonly Relay[]): number {
-  let [probes, most] = [0, 0]
-  for (const relay of inOrder(relays)) {
-    if (relay.isAvailable()) return probes + relay.capacity()
-    probes += Math.min(relay.capacity(), 1)
-    most = Math.max(most, relay.capacity())
-  }
-  return Math.max(probes, most)
+  const turns = inOrder(relays).filter((relay) => !relay.isStuck())
+  const available = turns.findIndex((relay) => relay.isAvailable())
+  const first = turns[available] ?? turns.toSorted((a, b) => b.capacity() - a.capacity())[0]
+  if (first?.capacity() === 0) return 0
+  const probed = available === -1 ? turns : turns.slice(0, available)
+  const probes = probed.filter((relay) => relay !== first && relay.free() > 0).length
+  const inProgress = relays.reduce((sum, relay) => sum + relay.inProgress(), 0)
+  return inProgress + Math.max(first?.free() ?? 0, 0) + probes
 }
 
 /** How many connections one app may use. */

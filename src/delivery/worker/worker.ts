@@ -16,20 +16,26 @@ import { noReply } from '../../domain/delivery/reply.ts'
 import { describeLack } from '../../domain/machine-faults.ts'
 import type { Emit } from '../../observe/events.ts'
 import { momentNow } from '../../store/shared/clock.ts'
-import type { Claim, Claimed, Store } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import { loadLanguages } from '../../templates/locales/choose-language.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
+import type { Transport } from '../transport.ts'
 import { Backpressure } from './backpressure.ts'
-import { aloneMs, ClaimBudget, connectionsPerApp, countCapacity } from './claim-budget.ts'
-import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
+import { aloneMs } from './claim-budget.ts'
+import { ClaimEvents } from './claim-events.ts'
+import { isSameLease } from './claimed-emails.ts'
+import { type Lane, Lanes, longestWaitMs } from './lanes.ts'
 import { OutcomeWriter, type OutcomeWriterDeps } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
 
-export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
+export type WorkerDeps = Omit<DeliverDeps, 'composer' | 'relays' | 'signing'> & {
+  readonly transports: readonly Transport[]
   readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
-  readonly onFailed: OutcomeWriterDeps['onFailed']
+  /** Mail waits for transports that the worker does not have. */
+  readonly onUnknownTransports: (names: readonly (string | null)[]) => void
+  readonly onTrouble: OutcomeWriterDeps['onTrouble']
   /** How often leases are renewed (20 s). */
   readonly renewEveryMs?: number
 }
@@ -50,33 +56,30 @@ const internalErrorWaitMs = 60_000
 const lackWaitMs = 1000
 
 export class Worker {
-  readonly #deps: WorkerDeps & DeliverDeps
+  readonly #deps: WorkerDeps & Pick<DeliverDeps, 'composer'>
   /** Requests ask it whether they may go on. */
   readonly backpressure: Backpressure
   readonly #signal = new Signal()
-  readonly #claimed = new ClaimedEmails<Attempt>()
-  readonly #budget = new ClaimBudget(this.#claimed)
+  readonly #lanes = new Lanes()
   readonly #outcomes: OutcomeWriter
+  readonly #events: ClaimEvents
   #mode: Mode = 'running'
   #yieldUntilMs = 0
   #mayYieldAtMs = 0
+  /** The worker yields to a suspect of this lane. */
+  #suspectLane: Lane | null = null
   /**
    * The worker has yielded and still holds mail: it takes a suspect nevertheless, so that none waits for
    * ever.
    */
   #takeSuspect = false
-  #standby = false
-  #deathIsKnown = true
-  /**
-   * False when the last claim took all there was, so a connection becoming free does not trigger another
-   * claim.
-   */
-  #mayBeMore = true
   #loop: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
     loadLanguages()
     this.#deps = { ...deps, composer: new MessageComposer() }
+    this.#lanes.set(deps.transports)
+    this.#events = new ClaimEvents(deps.emit)
     this.backpressure = new Backpressure({
       onChange: (active) => deps.emit({ kind: 'backpressure_changed', active }),
     })
@@ -88,7 +91,11 @@ export class Worker {
   }
 
   /** Mail was queued. */
-  wake(): void {
+  wake = (): void => this.#signal.notify()
+
+  /** Those that are not the same objects as before are new, and the others end what they send. */
+  setTransports(transports: readonly Transport[]): void {
+    this.#lanes.set(transports)
     this.#signal.notify()
   }
 
@@ -100,12 +107,19 @@ export class Worker {
   async #run(): Promise<void> {
     const { renewEveryMs = usualRenewEveryMs } = this.#deps
     const renewal = setInterval(() => void this.#renewLeases(), renewEveryMs)
+    this.#lanes.beginRound()
     while (this.#mode !== 'stopping') {
       if (this.#mode === 'blocked') await this.#unblock()
-      else if (this.#capacity() === 0) await this.#releaseWaiting('the relays are unavailable')
+      else await this.#releaseUnsendable()
+      this.#lanes.closeEnded()
       if (this.#mode === 'yielding' && performance.now() >= this.#yieldUntilMs) this.#endYielding()
-      const claimedSome = this.#mode === 'running' && (await this.#claim())
-      if (!claimedSome) await this.#signal.wait(this.#pauseMs())
+      this.#startAttempts() // a probe may be due, or the order of the relays may have changed
+      const lane = this.#mode === 'running' && !this.#sendsSuspect() ? this.#lanes.next() : null
+      if (lane !== null) await this.#claim(lane)
+      else {
+        await this.#signal.wait(this.#pauseMs())
+        this.#lanes.beginRound()
+      }
     }
     clearInterval(renewal)
   }
@@ -113,7 +127,7 @@ export class Worker {
   #pauseMs(): number {
     if (this.#mode === 'blocked') return storeRetryMs
     if (this.#mode === 'yielding') return Math.max(1, this.#yieldUntilMs - performance.now())
-    return this.#budget.sendsSuspect() ? aloneMs : pollMs
+    return this.#sendsSuspect() ? aloneMs : pollMs
   }
 
   /** Writes the kept outcomes and renews the leases. If a write fails again, the mode is `blocked` again. */
@@ -124,68 +138,52 @@ export class Worker {
     this.#startAttempts()
   }
 
-  #capacity = (): number => countCapacity(this.#deps.relays)
+  #sendsSuspect = (): boolean => this.#lanes.all().some(({ budget }) => budget.sendsSuspect())
 
-  /** True if another claim may find more now. */
-  async #claim(): Promise<boolean> {
-    this.#mayBeMore = true
-    const { max, perApp } = this.#budget.of(this.#capacity())
-    if (max <= 0) return false
-    const leases = this.#claimed.all().map(({ claim }) => toLease(claim))
-    const takeSuspect = this.#takeSuspect
+  async #claim(lane: Lane): Promise<void> {
+    lane.mayBeMore = true
+    const { max, perApp } = lane.room
+    const leases = lane.claimed.all().map(({ claim }) => toLease(claim))
+    const others = this.#lanes.claimedBesides(lane).map(({ claim }) => toLease(claim))
+    const takeSuspect = this.#takeSuspect && lane === this.#suspectLane
+    const transport = lane.transport.name
     const claimedAt = momentNow()
     this.backpressure.noteClaimBegins()
     try {
-      const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
-      const { claims, apps, areLeasesValid, more, suspects } = claimed
+      const claimed = await this.#deps.store.claimDue({ transport, max, perApp, leases, others, takeSuspect })
+      const { claims, apps, areLeasesValid, elsewhere, more, suspects } = claimed
       this.#outcomes.noteSuccess()
-      this.#takeSuspect = false
-      this.#report(claimed, performance.now() - claimedAt.monotonicMs)
+      if (takeSuspect) this.#takeSuspect = false
+      this.#events.report(claimed, performance.now() - claimedAt.monotonicMs)
       const attempts = claims.map((claim) => {
         return { claim, app: apps.get(claim.appId) as App, claimedAt, leasedAt: claimedAt, areLeasesValid }
       })
-      this.#noteClaims(claims)
-      this.#claimed.add(attempts)
-      if (suspects) this.#yield()
-      this.#mayBeMore = more || suspects || this.#claimed.mostOfOneApp() >= perApp
+      this.backpressure.noteClaim(longestWaitMs(claims), lane.idleShare)
+      lane.claimed.add(attempts)
+      if (suspects) this.#yield(lane)
+      lane.mayBeMore = more || suspects || lane.claimed.mostOfOneApp() >= perApp
+      const unknown = this.#lanes.noteClaim(lane, { count: claims.length, elsewhere, more })
+      if (unknown.length > 0) this.#deps.onUnknownTransports(unknown)
       this.#startAttempts()
-      return more
     } catch (error) {
       this.backpressure.noteClaim(0, 0)
       this.#outcomes.noteFailure(error)
-      return false
     }
   }
 
-  #report({ claims, deathIsKnown, ended, lost, standby }: Claimed, tookMs: number): void {
-    const { emit } = this.#deps
-    if (!standby) emit({ kind: 'mail_claimed', count: claims.length, tookMs })
-    if (standby !== this.#standby) emit({ kind: 'standby_changed', standby })
-    this.#standby = standby
-    if (deathIsKnown !== this.#deathIsKnown) emit({ kind: 'session_changed', available: deathIsKnown })
-    this.#deathIsKnown = deathIsKnown
-    if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
-    if (ended.length > 0) emit({ kind: 'emails_ended', ended })
-  }
-
-  /** A connection counts as idle if even a single app could have used it. */
-  #noteClaims(claims: readonly Claim[]): void {
-    const waitedMs = Math.max(0, ...claims.map(({ attempt, ageMs }) => (attempt === 1 ? ageMs : 0)))
-    const usable = connectionsPerApp(this.#capacity())
-    this.backpressure.noteClaim(waitedMs, Math.max(0, 1 - this.#claimed.sending / usable))
-  }
-
-  #yield(): void {
+  #yield(lane: Lane): void {
     const now = performance.now()
     // `blocked` ends only when all is written. A worker that holds nothing takes a suspect with its next
     // claim.
-    if (this.#mode !== 'running' || this.#claimed.all().length === 0 || now < this.#mayYieldAtMs) return
+    if (this.#mode !== 'running' || this.#lanes.claimed().length === 0 || now < this.#mayYieldAtMs) return
+    this.#suspectLane = lane
     this.#yieldUntilMs = now + yieldMs
     this.#setMode('yielding')
   }
 
   #endYielding(): void {
     this.#takeSuspect = true
+    if (this.#suspectLane !== null) this.#lanes.ask(this.#suspectLane)
     this.#mayYieldAtMs = performance.now() + yieldEveryMs
     this.#setMode('running')
   }
@@ -195,48 +193,61 @@ export class Worker {
 
   /** Begins waiting emails while connections are free. */
   #startAttempts(): void {
-    const capacity = this.#capacity()
-    while (this.#claimed.sending < capacity && this.#claimed.storing < storingMax && this.#maySend()) {
-      const attempt = this.#claimed.begin(connectionsPerApp(capacity))
-      if (attempt === undefined) return
-      void this.#attempt(attempt)
-    }
+    for (const lane of this.#lanes.all())
+      while (this.#lanes.count('storing') < storingMax && this.#maySend()) {
+        const attempt = lane.begin()
+        if (attempt === undefined) break
+        void this.#attempt(lane, attempt)
+      }
   }
 
   /** The connection goes on to the next email while this one's outcome is being stored. */
-  async #attempt(attempt: Attempt): Promise<void> {
+  async #attempt(lane: Lane, attempt: Attempt): Promise<void> {
     const begunAtMs = performance.now()
-    const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
-      this.#deps.emit({ kind: 'bug', doing: `rendering or sending ${attempt.claim.emailId}`, error })
-      const lack = describeLack(error)
-      if (lack !== null) return { kind: 'unattempted', reply: noReply(lack), relay: null, waitMs: lackWaitMs }
-      const reply = noReply('internal error, see the log')
-      return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
-    })
+    const outcome = await deliver({ ...this.#deps, ...lane.transport }, attempt).catch(
+      (error: unknown): DeliveryOutcome => {
+        this.#deps.emit({ kind: 'bug', doing: `rendering or sending ${attempt.claim.emailId}`, error })
+        const lack = describeLack(error)
+        if (lack !== null) return { kind: 'unattempted', reply: noReply(lack), relay: null, waitMs: lackWaitMs }
+        const reply = noReply('internal error, see the log')
+        return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
+      },
+    )
     const endedAtMs = performance.now()
     const tookMs = endedAtMs - begunAtMs
-    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(tookMs)
-    this.#claimed.markStoring(attempt)
+    if (outcome.kind !== 'unattempted') lane.budget.noteAttempt(tookMs)
+    lane.claimed.markStoring(attempt)
     this.#startAttempts()
-    if (this.#mayBeMore) this.#signal.notify()
+    if (lane.mayBeMore) this.#wake(lane)
     await this.#outcomes.write({ attempt, outcome, endedAtMs, tookMs })
     if (isEnd(outcome) && this.#outcomes.kept === 0) this.backpressure.noteEnd()
-    this.#claimed.remove(attempt)
-    if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
+    lane.claimed.remove(attempt)
+    if (this.#mode === 'yielding' && this.#lanes.claimed().length === 0) this.#endYielding()
     this.#startAttempts()
     // An email that was given back or deferred may be due again.
-    if (this.#mayBeMore || outcome.kind !== 'delivered') this.#signal.notify()
+    if (lane.mayBeMore || outcome.kind !== 'delivered') this.#wake(lane)
   }
 
-  async #releaseWaiting(why: string): Promise<void> {
+  #wake(lane: Lane): void {
+    this.#lanes.ask(lane)
+    this.#signal.notify()
+  }
+
+  async #releaseUnsendable(): Promise<void> {
+    for (const lane of this.#lanes.all())
+      if (lane.capacity() === 0)
+        await this.#releaseWaiting(lane, lane.isOver ? 'its transport was changed' : 'the relays are unavailable')
+  }
+
+  async #releaseWaiting(lane: Lane, why: string): Promise<void> {
     const outcome: DeliveryOutcome = { kind: 'unattempted', relay: null, reply: noReply(why), waitMs: 0 }
     const endedAtMs = performance.now()
-    const results = this.#claimed.release().map((attempt) => ({ attempt, outcome, endedAtMs, tookMs: 0 }))
+    const results = lane.claimed.release().map((attempt) => ({ attempt, outcome, endedAtMs, tookMs: 0 }))
     await Promise.all(results.map((result) => this.#outcomes.write(result)))
   }
 
   async #renewLeases(): Promise<void> {
-    const attempts = this.#claimed.all()
+    const attempts = this.#lanes.claimed()
     if (attempts.length === 0) return
     const askedAt = momentNow()
     try {
@@ -245,7 +256,7 @@ export class Worker {
         const isLost = lost.some((lease) => isSameLease(lease, attempt.claim))
         attempt.leasedAt = isLost ? null : askedAt
       }
-      this.#claimed.removeWaiting(lost)
+      for (const { claimed } of this.#lanes.all()) claimed.removeWaiting(lost)
     } catch (error) {
       this.#outcomes.noteFailure(error)
     }
@@ -259,16 +270,16 @@ export class Worker {
     this.#setMode('stopping')
     this.#signal.notify()
     await this.#loop
-    await this.#releaseWaiting('the worker stopped')
+    for (const lane of this.#lanes.all()) await this.#releaseWaiting(lane, 'the worker stopped')
     await this.#untilIdle(graceMs)
-    for (const relay of this.#deps.relays) relay.close()
+    for (const { transport } of this.#lanes.all()) for (const relay of transport.relays) relay.close()
     await this.#untilIdle(abortMs)
     await this.#outcomes.whenFollowed()
     const count = this.#unended()
     if (count > 0) this.#deps.emit({ kind: 'attempts_unrecorded', count })
   }
 
-  #unended = (): number => this.#claimed.sending + this.#claimed.storing + this.#outcomes.kept
+  #unended = (): number => this.#lanes.count('sending') + this.#lanes.count('storing') + this.#outcomes.kept
 
   async #untilIdle(withinMs: number): Promise<void> {
     const untilMs = performance.now() + withinMs

@@ -50,6 +50,8 @@ const groupsOfActions = {
   'domain.add_key': 'settings',
   'domain.activate_key': 'settings',
   'domain.remove_key': 'settings',
+  'transport.put': 'settings',
+  'transport.delete': 'settings',
   'webhook.secret': 'settings',
   'webhook.test': 'emails',
   'webhook.send': 'emails',

@@ -3,6 +3,7 @@ import { type TObject, Type } from 'typebox'
 import { type App, type AppStatus, parseSlug } from '../../domain/app/app.ts'
 import { type AppSettings, defaultSettings, settingsFor } from '../../domain/app/settings.ts'
 import { appChangeTriesMax } from '../../domain/bounds.ts'
+import { nameAll } from '../../domain/counts.ts'
 import type { AppId } from '../../domain/id.ts'
 import { type Issue, parsed } from '../../domain/parsed.ts'
 import type { AppChange } from '../../store/operator-store.ts'
@@ -53,6 +54,8 @@ async function put(
   { params: { app: slug }, query, body, ifVersion, ifAbsent = false }: PutInput,
 ): Promise<Result<AppResource> | 'stale'> {
   const found = await context.store.findApp(slug)
+  const refused = await refuseTransport(context, body, found)
+  if (refused !== null) return refused
   const settings = parseSettings(keepDomains(body, found), { ...context, givesDomains: true })
   const issues = [...checkSlug(slug, body.slug), ...(settings.ok ? [] : settings.issues)]
   if (!settings.ok || issues.length > 0) return invalid(issues)
@@ -66,6 +69,16 @@ async function put(
   const replaced = await context.store.updateApp(found.id, change, context.access.actor)
   if (replaced === 'stale') return 'stale'
   return replaced === null ? appChanging() : done(presentApp(replaced))
+}
+
+/** Mail of an app whose transport is not there would wait. */
+async function refuseTransport({ access, store }: Context, body: unknown, app: App | null) {
+  const { transport } = body as { readonly transport?: unknown }
+  if (typeof transport !== 'string' || transport === app?.settings.transport || !isServiceAdmin(access)) return null
+  const known = (await store.listTransports()).map(({ name }) => name)
+  if (known.includes(transport)) return null
+  const message = `There is no transport "${transport}"${known.length === 0 ? '' : `. There are: ${nameAll(known)}`}.`
+  return invalid([{ field: 'transport', code: 'unknown_transport', message }])
 }
 
 /** Domains that the body leaves out stay: they may have been proved in DNS since the body was written. */
@@ -122,7 +135,9 @@ export const changeApp = operation({
   outlives: ({ body }, app) => sendsElsewhere(app, body),
   takesAway: ({ body }) => onlyStops(body),
   errors: ['version_mismatch', 'app_changing'],
-  run(context, { query, body, ifVersion }, found) {
+  async run(context, { query, body, ifVersion }, found) {
+    const refused = await refuseTransport(context, body, found)
+    if (refused !== null) return refused
     const judge = (app: App) =>
       ifVersion === undefined || ifVersion === app.version ? judgeChange(context, app, body) : staleVersion(app)
     if (query.dryRun !== true) return changeLatest(context, found, judge)

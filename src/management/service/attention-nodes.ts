@@ -1,11 +1,12 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted, nameAll } from '../../domain/counts.ts'
 import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
+import { transportOf } from '../../domain/delivery/transport.ts'
 import { dayMs, describeDuration, minuteMs } from '../../domain/duration.ts'
 import { adviseOn, withAdvice } from '../../services/advice.ts'
 import { isoOrNull, type NodeResource } from '../resources.ts'
 import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
-import { type GroupedRelay, groupRelays, stoppedSince } from './outages.ts'
+import { type GroupedRelay, groupRelays, ofService, stoppedSince } from './outages.ts'
 
 /** A new certificate must be uploaded to the provider, often by somebody else. */
 const certificateWarningMs = 30 * dayMs
@@ -93,6 +94,14 @@ function countWaiting(situation: NodeSituation): number {
   return Math.max(0, situation.queue.depth - held.reduce((sum, { queued, deferred }) => sum + queued + deferred, 0))
 }
 
+/** Whether mail of an app without a transport waits. */
+const waitsForService = (situation: NodeSituation): boolean =>
+  countWaiting(situation) > 0 &&
+  !findWaits(situation).every(
+    ({ app, held }) =>
+      held || situation.apps.some(({ id, settings }) => id === app && settings.transport !== undefined),
+  )
+
 /** `149 emails from acme, globex and 3 more are waiting; the first link expires in 4 min.` */
 function describeWaiting(situation: NodeSituation): string {
   const { apps, expired, expiredFrom, nowMs, queue } = situation
@@ -118,24 +127,50 @@ const staleMs = 15_000
 
 function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation): Condition[] {
   const { nowMs, seesAll } = situation
-  const relays = groupRelays(workers)
+  const all = groupRelays(workers)
+  const relays = ofService(all)
   const down = relays.filter(({ failing }) => failing.length > 0)
+  const ofTransports = judgeTransports(all, situation)
   const since = stoppedSince(workers)
   if (since !== null) {
-    const message = `Nothing has been delivered since ${showSince(since, nowMs)}: ${describeStop(down, situation)}. ${describeWaiting(situation)} Sending resumes by itself once a relay accepts mail.`
-    return [{ kind: 'no_relay', message, since }]
+    const what = all.length === relays.length ? 'Nothing' : 'No mail of apps without a transport'
+    const message = `${what} has been delivered since ${showSince(since, nowMs)}: ${describeStop(down, situation)}. ${describeWaiting(situation)} Sending resumes by itself once a relay accepts mail.`
+    return [{ kind: 'no_relay', message, since }, ...ofTransports]
   }
   const isUntried = relays.length > 0 && relays.every(({ views }) => views.every(({ tried }) => !tried))
-  if (isUntried && countWaiting(situation) > 0)
-    return [{ kind: 'relay_untried', message: describeUntried(workers, situation) }]
-  if (!seesAll) return []
-  return down.map((relay) => {
-    const fault = isReply(relay.reason) ? `has answered “${relay.reason}”` : 'has failed'
-    const from = relay.isDown ? '' : ` (seen from ${relay.failing.map(({ machine }) => machine).join(', ')})`
-    const others = relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'
-    const message = `The relay ${relay.name}${from} ${fault} since ${showSince(relay.since, nowMs)}${describeMore(relay, nowMs)}. ${others}`
-    return { kind: 'relay_down', message, subject: relay.name }
+  if (isUntried && waitsForService(situation))
+    return [{ kind: 'relay_untried', message: describeUntried(workers, situation) }, ...ofTransports]
+  if (!seesAll) return ofTransports
+  const others = 'Mail goes through the others.'
+  return [...down.map((relay) => describeDown(relay, nowMs, others)), ...ofTransports]
+}
+
+/** While no relay of a transport takes mail, the mail of its apps waits. */
+function judgeTransports(all: readonly GroupedRelay[], situation: NodeSituation): Condition[] {
+  const { apps, nowMs, seesAll } = situation
+  return [...Map.groupBy(all, ({ name }) => transportOf(name))].flatMap(([transport, relays]): Condition[] => {
+    const down = relays.filter(({ failing }) => failing.length > 0)
+    if (transport === null || down.length === 0) return []
+    const users = apps.filter(({ settings }) => settings.transport === transport).map(({ slug }) => slug)
+    const isStopped = relays.every(({ isDown }) => isDown)
+    const urgent = isStopped && users.length > 0
+    if (!seesAll) {
+      const message = `The mail of ${nameAll(users)} waits: ${describeStop(down, situation)}.`
+      return urgent ? [{ kind: 'relay_down', message, apps: users, urgent }] : []
+    }
+    const waits = users.length > 0 ? `The mail of ${nameAll(users)} waits.` : 'No app uses it.'
+    const others = isStopped ? waits : 'Mail goes through the others.'
+    return down.map((relay) => ({ ...describeDown(relay, nowMs, others), apps: users, urgent }))
   })
+}
+
+/** @param whenDown what follows for mail if no process can use it */
+function describeDown(relay: GroupedRelay, nowMs: number, whenDown: string): Condition {
+  const fault = isReply(relay.reason) ? `has answered “${relay.reason}”` : 'has failed'
+  const from = relay.isDown ? '' : ` (seen from ${relay.failing.map(({ machine }) => machine).join(', ')})`
+  const others = relay.isDown ? whenDown : 'Other processes can reach it, and are sending.'
+  const message = `The relay ${relay.name}${from} ${fault} since ${showSince(relay.since, nowMs)}${describeMore(relay, nowMs)}. ${others}`
+  return { kind: 'relay_down', message, subject: relay.name }
 }
 
 /** Why no relay takes mail. An access for some apps sees no names, nor a reply that may name other apps. */

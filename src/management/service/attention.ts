@@ -31,7 +31,7 @@ import {
   isStop,
   type Situation,
 } from './condition.ts'
-import { outageEnd } from './outages.ts'
+import { findTransports, outageEnd } from './outages.ts'
 import type { QueueResource } from './queue.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
@@ -134,12 +134,27 @@ function subtract(all: Refused, parts: readonly ActivityCounts[]): Refused {
 }
 
 /** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
-function judgeLate({ apps, late, nowMs, outages, queue }: Situation): Condition[] {
+function judgeLate({ apps, late, nodes, nowMs, outages, queue }: Situation): Condition[] {
   const countedAt = Date.parse(queue.countedAt)
-  const delayed = apps.flatMap(({ id, slug }) => {
+  const found = apps.flatMap(({ id, settings, slug }) => {
     const lateMs = countedAt - (late.find(({ app }) => app === id)?.since ?? countedAt)
-    return lateMs > lateAfterMs ? [{ slug, lateMs }] : []
+    return lateMs > lateAfterMs ? [{ slug, lateMs, transport: settings.transport }] : []
   })
+  const { opened, working } = findTransports(nodes)
+  const unusable = found.flatMap(({ slug, transport }): Condition[] => {
+    if (transport === undefined || opened.has(transport)) return []
+    const message = `The mail of ${slug} waits, because no process can use the transport ${transport}: it does not exist, its key is missing, or its relays are not allowed there. The log of the process that sends says why. Add it again, or choose another one for the app.`
+    return [{ kind: 'mail_late', message, apps: [slug] }]
+  })
+  // A transport that is down is a condition of its own.
+  const delayed = found.filter(({ transport }) => transport === undefined || working.has(transport))
+  return [...unusable, ...describeLate(delayed, { countedAt, nowMs, outages, queue })]
+}
+
+type Delayed = readonly { readonly slug: string; readonly lateMs: number }[]
+type LateFacts = Pick<Situation, 'nowMs' | 'outages' | 'queue'> & { readonly countedAt: number }
+
+function describeLate(delayed: Delayed, { countedAt, nowMs, outages, queue }: LateFacts): Condition[] {
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))

@@ -33,8 +33,11 @@ const facts = (change: Partial<StoreFacts['store']> = {}): StoreFacts => ({
     listMissingKeys: async () => [],
     listSigningKeys: async () => [key('active', 'new'), key('retired', 'old')],
     listReceivers: async () => [receiver('new')],
+    listApps: async () => [],
+    listTransports: async () => [],
     ...change,
   },
+  transports: { open: () => ({ relays: [], faults: [] }) },
   checkAlerts: null,
   lacksKey: (sealed) => (sealed === 'new' ? null : sealed),
 })

@@ -2,8 +2,9 @@
 import { counted } from '../../domain/counts.ts'
 import type { AppId } from '../../domain/id.ts'
 import { type Finding, type Store, StoreUnavailable } from '../../store/store.ts'
+import { findTransportFaults, type TransportFacts } from './check-transports.ts'
 
-export type StoreFacts = {
+export type StoreFacts = TransportFacts & {
   readonly store: Pick<Store, 'examine' | 'listMissingKeys' | 'listReceivers' | 'listSigningKeys' | 'probeWrite'>
   /** The id of the ring key that sealed something; null if the ring has it. */
   readonly lacksKey: (sealed: string) => string | null
@@ -14,8 +15,15 @@ export type StoreFacts = {
 /** The status judges these findings as well. */
 export async function examineStore(facts: StoreFacts): Promise<readonly Finding[]> {
   const [writes, own, keys] = await Promise.all([checkWrites(facts.store), facts.store.examine(), checkKeys(facts)])
+  const transports = await findTransportFaults(facts)
   const alerts = facts.checkAlerts === null ? [] : [await facts.checkAlerts()]
-  return [writes, ...own.map((finding) => (writes.ok ? finding : withoutWrites(finding))), keys, ...alerts]
+  return [
+    writes,
+    ...own.map((finding) => (writes.ok ? finding : withoutWrites(finding))),
+    keys,
+    ...transports,
+    ...alerts,
+  ]
 }
 
 /** A process that cannot record what it sends does not send. */

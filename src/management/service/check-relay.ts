@@ -33,25 +33,25 @@ export type RelayChecks = {
   readonly down?: ReadonlyMap<string, string>
 }
 
-export async function checkRelays(
-  relays: readonly CheckedRelay[],
-  { apps, bounceAddress, captures, down = new Map() }: RelayChecks,
-): Promise<Finding[]> {
-  const app = apps.find(({ status }) => status === 'active')
-  const sample = app === undefined ? null : makeSample(app, bounceAddress)
+/** The relays of the service, and the proxies of this process. */
+export async function checkRelays(relays: readonly CheckedRelay[], settings: RelayChecks): Promise<Finding[]> {
   const proxies = describeProxies()
   const ofProxies = proxies === null ? [] : [{ check: 'proxy', ok: true, detail: proxies }]
-  if (relays.length > 0)
-    return [
-      ...(await Promise.all(
-        relays.map(async (relay) => judgeDown(await checkRelay(relay, sample), down.get(relay.name))),
-      )),
-      ...ofProxies,
-    ]
+  if (relays.length > 0) return [...(await checkEach(relays, settings)), ...ofProxies]
+  const { captures } = settings
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
   return [{ check: 'relays', ok: captures, detail }, ...ofProxies]
+}
+
+export function checkEach(
+  relays: readonly CheckedRelay[],
+  { apps, bounceAddress, down = new Map() }: Omit<RelayChecks, 'captures'>,
+): Promise<Finding[]> {
+  const app = apps.find(({ status }) => status === 'active')
+  const sample = app === undefined ? null : makeSample(app, bounceAddress)
+  return Promise.all(relays.map(async (relay) => judgeDown(await checkRelay(relay, sample), down.get(relay.name))))
 }
 
 /** A relay that answers a probe may still refuse all mail. */

@@ -1,6 +1,7 @@
 /** Outages of relays: pure, from what the processes say of themselves. */
 import type { Outage } from '../../domain/delivery/relay-state.ts'
 import { isReply, readCodes } from '../../domain/delivery/smtp-reply.ts'
+import { transportOf } from '../../domain/delivery/transport.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 
@@ -40,9 +41,20 @@ const groupSeen = (nodes: readonly NodeResource[]): GroupedRelay[] =>
 export const findDown = (nodes: readonly NodeResource[]): ReadonlyMap<string, string> =>
   new Map(groupSeen(nodes).flatMap(({ isDown, name, reason }) => (isDown ? [[name, reason] as const] : [])))
 
-/** Since when no relay has taken mail; null if one does, or if there is none. */
-export function stoppedSince(nodes: readonly NodeResource[]): number | null {
+/** Those that send the mail of apps without a transport of their own. */
+export const ofService = <Named extends { readonly name: string }>(relays: readonly Named[]): Named[] =>
+  relays.filter(({ name }) => transportOf(name) === null)
+
+/** The transports that living workers have, and those of which a relay takes mail. */
+export function findTransports(nodes: readonly NodeResource[]) {
   const relays = groupSeen(nodes)
+  const names = (found: readonly GroupedRelay[]) => new Set(found.map(({ name }) => transportOf(name)))
+  return { opened: names(relays), working: names(relays.filter(({ isDown }) => !isDown)) }
+}
+
+/** Since when no relay of the service has taken mail; null if one does, or if there is none. */
+export function stoppedSince(nodes: readonly NodeResource[]): number | null {
+  const relays = ofService(groupSeen(nodes))
   if (relays.length === 0 || relays.some(({ isDown }) => !isDown)) return null
   // The last process that could send decides.
   return Math.max(...relays.flatMap(({ failing }) => failing.map(({ since }) => Date.parse(since))))
@@ -50,12 +62,13 @@ export function stoppedSince(nodes: readonly NodeResource[]): number | null {
 
 /** Whether an outage that was reported may go on: since the start, nobody has tried the relay. */
 export function newUnknownOutages(nodes: readonly NodeResource[]) {
-  const relays = groupSeen(nodes)
-  const untried = relays.filter(({ views }) => views.every(({ tried }) => !tried))
+  const all = groupSeen(nodes)
+  const relays = ofService(all)
+  const untried = all.filter(({ views }) => views.every(({ tried }) => !tried))
   return ({ kind, subject }: { readonly kind: string; readonly subject: string | null }): boolean =>
     kind === 'no_relay'
-      ? untried.length === relays.length
-      : kind === 'relay_down' && (relays.length === 0 || untried.some(({ name }) => name === subject))
+      ? ofService(untried).length === relays.length
+      : kind === 'relay_down' && (all.length === 0 || untried.some(({ name }) => name === subject))
 }
 
 /**

@@ -19,6 +19,7 @@ import type { Script, ScriptContext } from './script.ts'
 import { signingKeyChanges, signingKeyReads } from './signing-keys.ts'
 import { suppressionChanges, suppressionReads } from './suppressions.ts'
 import { tokenChanges, tokenNotes, tokenReads } from './tokens.ts'
+import { transportChanges, transportReads } from './transports.ts'
 import { webhookChanges, webhookDeliveries, webhookReads } from './webhooks.ts'
 
 /** Each runs in a transaction of its own, or as if it did. */
@@ -34,6 +35,7 @@ export const changes = {
   ...reportChanges,
   ...suppressionChanges,
   ...signingKeyChanges,
+  ...transportChanges,
   ...webhookChanges,
   ...webhookDeliveries,
 }
@@ -56,6 +58,7 @@ export const reads = {
   ...reportReads,
   ...suppressionReads,
   ...signingKeyReads,
+  ...transportReads,
   ...webhookReads,
   ...missingKeyReads,
   ...idReads,

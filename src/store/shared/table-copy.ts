@@ -20,6 +20,7 @@ export const copiedTables = [
   'history',
   'suppression',
   'signing_key',
+  'transport',
   'report_source',
   'webhook_receiver',
   'webhook_message',

@@ -47,7 +47,7 @@ const lookEveryMs = 250
 const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
   ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'findReported', 'readQueueGauge'] as const),
-  ...(['findSigningKeys', 'listAuthHookSecrets'] as const),
+  ...(['findSigningKeys', 'listAuthHookSecrets', 'listTransports'] as const),
 ])
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
+import type { Transport } from '../../../src/delivery/transport.ts'
 import { Worker } from '../../../src/delivery/worker/worker.ts'
 import { noReply } from '../../../src/domain/delivery/reply.ts'
 import type { EmailId } from '../../../src/domain/id.ts'
@@ -18,18 +19,20 @@ type WorkerOptions = ConstructorParameters<typeof Worker>[0]
 const newWorker = (
   store: Store,
   {
+    relays,
     store: own,
     ...options
-  }: Partial<Omit<WorkerOptions, 'store'>> &
-    Pick<WorkerOptions, 'relays'> & { readonly store?: Partial<WorkerOptions['store']> },
+  }: Partial<Omit<WorkerOptions, 'store' | 'transports'>> &
+    Pick<Transport, 'relays'> & { readonly store?: Partial<WorkerOptions['store']> },
 ): Worker =>
   new Worker({
     store: { ...store, ...own },
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
-    signing: null,
-    onFailed: async () => {},
+    transports: [{ name: null, relays, signing: null }],
+    onUnknownTransports: () => {},
+    onTrouble: async () => {},
     emit: () => {},
     ...options,
   })

@@ -105,11 +105,13 @@ test('every setting that can be sent is stored and answered', async () => {
       allowLocalhost: true,
       supersede: false,
       webhookUrl: 'https://acme.test/postern',
+      transport: 'full',
     },
     ...{ branding: { logoUrl: 'https://acme.test/l.png', accentColour: '#123456', addressLine: 'X' } },
     linkDestinations: { magic_link: 'acme://auth/x' },
     authHooks: { supabase: { lifeSeconds: { signup: 600 }, organisationName: 'Acme' } },
   }
+  await service.store.putTransport({ name: 'full', sealed: '', before: null, after: [] }, operator)
   const { body, text } = await put(slug, { name, from, ...optional })
   for (const [field, value] of Object.entries(optional)) assert.deepEqual(body[field], value, text)
   assert.deepEqual(

@@ -5,15 +5,14 @@
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
  * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
  * relay's address asks for it. If the relay's address says so, a relay in a private network gets mail without
- * TLS; its name is looked up for each connection, and must resolve to private addresses only.
+ * TLS; its name is looked up for each connection, and must resolve to private addresses only. A relay of a
+ * transport is reached at a public address, unless the service allows others.
  *
  * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if a listener
  * is missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
-import { lookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { isInternal } from '../../../dns/private-address.ts'
 import { isLoopback } from '../../../domain/client-network.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
@@ -23,6 +22,7 @@ import type { SmtpMailService } from '../../../services/services.ts'
 import { newGrant } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
 import { type Extensions, readExtensions } from './envelope-commands.ts'
+import { findAddress, type PublicOnly } from './find-address.ts'
 import { explain, toAnswer, xoauth2 } from './xoauth2.ts'
 
 export type SmtpAddress = {
@@ -38,6 +38,8 @@ export type SmtpAddress = {
   readonly keepsSender: boolean
   /** It is asked to return an email rather than deliver it after the link has expired (RFC 2852). */
   readonly returnsLate: boolean
+  /** Given if it may have public addresses only. */
+  readonly publicOnly?: PublicOnly
   /** Null for any other server. */
   readonly service: SmtpMailService | null
   /** Certificate authorities in PEM, in place of those that Node trusts. */
@@ -108,10 +110,10 @@ async function connectOnce(
   signal: AbortSignal,
   token: string | null,
 ): Promise<RelayConnection | SmtpFailure> {
-  const found = leavesInClear(address) ? await findPrivate(address.host) : address.host
+  const found = await findAddress({ ...address, isPrivate: leavesInClear(address) }, signal)
   if (typeof found !== 'string') return found
   if (signal.aborted) return toFailure(timedOut)
-  const connection = newConnection({ ...address, host: found })
+  const connection = newConnection(address, found)
   // An error may come at any time, also after the socket was taken over, and without a listener it is thrown.
   connection.on('error', () => {})
   const giveUp = () => connection.close()
@@ -138,24 +140,6 @@ async function connectOnce(
 
 /** Whether emails leave this machine without TLS. */
 export const leavesInClear = ({ host, tls }: SmtpAddress): boolean => tls === 'none' && !isLoopback(host)
-
-/** Resolves the name of a relay that gets mail without TLS. Every address must be private. */
-async function findPrivate(host: string): Promise<string | SmtpFailure> {
-  const failure = (text: string, errorCode: string): SmtpFailure => ({
-    stage: 'connect',
-    reply: noReply(text),
-    errorCode,
-  })
-  try {
-    const addresses = (await lookup(host, { all: true })).map(({ address }) => address)
-    const stray = addresses.find((address) => !isInternal(address) && !isLoopback(address))
-    if (stray === undefined) return addresses[0] ?? failure(`ENOTFOUND: ${host} has no address`, 'EDNS')
-    // As for a bad certificate: nothing is sent until an operator acts.
-    return failure(`${host} has the address ${stray}, which is not private: leave out tls=none`, 'ETLS')
-  } catch (error) {
-    return failure((error as Error).message, 'EDNS')
-  }
-}
 
 /** Some servers end the connection in place of a reply to a login that they refuse. */
 function nameLogin(error: SmtpError): never {
@@ -196,9 +180,10 @@ function toFailure(error: SmtpError, { tls, secrets = [] }: Failing = {}): SmtpF
   return { stage: 'connect', reply, errorCode: code ?? null }
 }
 
-const newConnection = (address: SmtpAddress): SMTPConnection =>
+/** @param host its host, or an address of it: the certificate is verified for its host */
+const newConnection = (address: SmtpAddress, host: string): SMTPConnection =>
   new SMTPConnection({
-    host: address.host,
+    host,
     port: address.port,
     // Without a name, nodemailer sends that of the machine if it has a dot, and else `[127.0.0.1]`.
     ...(address.greetingName !== null && { name: address.greetingName }),
@@ -210,7 +195,11 @@ const newConnection = (address: SmtpAddress): SMTPConnection =>
     socketTimeout: commandMs,
     socketCloseTimeout: 0,
     customAuth: { XOAUTH2: xoauth2 },
-    tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
+    tls: {
+      minVersion: 'TLSv1.2',
+      ...(host !== address.host && { servername: address.host }),
+      ...(address.ca === undefined ? {} : { ca: address.ca }),
+    },
     logger: false,
   })
 

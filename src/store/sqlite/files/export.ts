@@ -27,6 +27,7 @@ const selects: Record<CopiedTable, string> = {
   history: 'select * from history',
   suppression: 'select * from suppression',
   signing_key: 'select * from signing_key',
+  transport: 'select * from transport',
   report_source: 'select * from report_source',
   webhook_receiver: 'select * from webhook_receiver',
   webhook_message: 'select * from webhook_message',

@@ -27,6 +27,8 @@ const notices = {
   webhook_queued: 'The test message was queued. Its result appears below once the receiver has answered.',
   webhook_sent: 'The message is sent at once. The result appears below once the receiver has answered.',
   token_revoked: 'The token was revoked. It is refused from now on.',
+  transport_saved: 'The transport was saved. Check it, then choose it in the settings of an app.',
+  transport_removed: 'The transport was removed.',
   person_disabled: 'The person is disabled: sessions and links have ended.',
   person_enabled: 'The person may sign in again.',
   person_changed: 'Saved. It takes effect with the next request.',

@@ -21,6 +21,7 @@ const paths = {
   daily: 'limits.daily',
   recipientPerHour: 'limits.recipientPerHour',
   keyPerMinute: 'limits.keyPerMinute',
+  transport: 'transport',
 } as const
 
 const address = { attributes: html`${emailInput} autocomplete="off"` }
@@ -53,12 +54,13 @@ async function settingsPage(
   { error: refused, notDeleted }: SettingsPageState,
 ): Promise<PageAnswer> {
   const { fields, error } = showAgain(readSettings(app, paths), visit.form, refused ?? null)
-  const [{ items: days }, notes] = await Promise.all([
+  const [transports, { items: days }, notes] = await Promise.all([
+    listTransports(visit),
     visit.get('app.usage', { params: { app: app.slug } }),
     readLastChanges(visit, app, paths),
   ])
   const body = html`${appHead(app, 'Settings', visit)}
-${renderForm(app, visit, { fields, error, days, notes })}
+${renderForm(app, visit, { fields, error, days, notes, transports })}
 ${section(
   'About this app',
   facts([
@@ -79,7 +81,12 @@ ${visit.may('operator') ? renderEnd(app, visit, notDeleted ?? null) : none}`
   }
 }
 
+/** For the menu; empty for people who may not choose one. */
+const listTransports = async (visit: Visit): Promise<readonly string[]> =>
+  visit.may('admin') && visit.seesAll ? (await visit.get('transport.list', {})).items.map(({ name }) => name) : []
+
 type FormParts = {
+  readonly transports: readonly string[]
   readonly fields: Fields
   readonly error: OperationError | null
   readonly days: readonly UsageResource[]
@@ -118,7 +125,7 @@ async function checkDaily(visit: Visit, app: AppResource, daily: number): Promis
   }
 }
 
-function renderForm(app: AppResource, visit: Visit, { fields, error, days, notes }: FormParts): Html {
+function renderForm(app: AppResource, visit: Visit, { fields, error, days, notes, transports }: FormParts): Html {
   const { may } = visit
   const isUsedUp = error?.issues?.some(({ code }) => code === 'used_up') ?? false
   const confirmed = isUsedUp ? (fields.daily ?? '') : null
@@ -137,6 +144,7 @@ ${section(
   'Replies and bounces',
   html`<div class="columns">${field('replyTo', { disabled: !may('operator') })}${field('envelopeFrom', forAdmins)}</div>`,
 )}
+${transports.length === 0 && (fields.transport ?? '') === '' ? none : section('Relays', html`<div class="columns">${field('transport', { disabled: !may('admin') || !visit.seesAll, choices: toChoices(transports, fields.transport ?? '') })}</div>`)}
 ${section(
   'Limits',
   html`<p class="soft">Requests over a limit are refused with 429.</p><div class="columns">
@@ -145,6 +153,12 @@ ${field('recipientPerHour', forAdmins)}${field('keyPerMinute', forAdmins)}</div>
 )}
 ${may('operator') ? html`<div class="actions save"><button class="main">Save</button></div>` : none}</form>`
 }
+
+/** One that is not there any more stays until somebody chooses another. */
+const toChoices = (transports: readonly string[], current: string) => [
+  ['', 'the relays of the service'] as const,
+  ...[...new Set([...transports, ...(current === '' ? [] : [current])])].map((name) => [name, name] as const),
+]
 
 export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const { form } = visit

@@ -62,6 +62,9 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'domain.add_key': ({ target }) => html`added the signing key ${target}`,
   'domain.activate_key': ({ target }) => html`activated the signing key ${target}`,
   'domain.remove_key': ({ target }) => html`removed the signing key ${target}`,
+  'transport.put': ({ entry: { before }, target }) =>
+    html`${before === null ? 'added' : 'changed'} the transport ${target}`,
+  'transport.delete': ({ target }) => html`removed the transport ${target}`,
   'webhook.secret': ({ app, entry: { after } }) =>
     after?.oldUntil === undefined
       ? html`made the webhook secret of ${app}`

@@ -33,6 +33,7 @@ import { endSession, showSessions } from './sessions.ts'
 import { runChecks, showAbout, showChecks } from './settings.ts'
 import { addSuppression, clearSuppressions, removeSuppression, showSuppressions } from './suppressions.ts'
 import { createToken, revokeToken, showTokens } from './tokens.ts'
+import { checkTransport, removeTransport, saveTransport, showTransports } from './transports.ts'
 
 type Line = `${'GET' | 'POST'} /${string}`
 
@@ -110,6 +111,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /settings/tokens', showTokens],
   ['POST /settings/tokens', createToken],
   ['POST /settings/tokens/:token/revoke', revokeToken],
+  ['GET /settings/transports', showTransports],
+  ['POST /settings/transports', saveTransport],
+  ['POST /settings/transports/:transport/check', checkTransport],
+  ['POST /settings/transports/:transport/remove', removeTransport],
   ['GET /settings/sessions', showSessions],
   ['POST /settings/sessions/:session/end', endSession],
   ['GET /account', showAccount],

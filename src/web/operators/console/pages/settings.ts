@@ -11,6 +11,7 @@ import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
   ['Checks', '/settings'],
+  ['Transports', '/settings/transports'],
   ['People', '/settings/people'],
   ['Tokens', '/settings/tokens'],
   ['Sessions', '/settings/sessions'],
@@ -24,7 +25,9 @@ export const settingsPage = (
   body: Html,
   error: OperationError | null = null,
 ): PageAnswer => {
-  const isOpen = (name: SettingsTab) => name === 'Checks' || (visit.seesAll && (name === 'About' || visit.may('admin')))
+  const ofService: readonly SettingsTab[] = ['About', 'Transports']
+  const isOpen = (name: SettingsTab) =>
+    name === 'Checks' || (visit.seesAll && (ofService.includes(name) || visit.may('admin')))
   const shown = pages.filter(([name]) => isOpen(name))
   const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${contentBegin}${body}`
   const status = error === null ? {} : { status: toHttpStatus(error) }
@@ -95,15 +98,19 @@ export async function showAbout(visit: Visit): Promise<PageAnswer> {
 
 function renderFindings({ at, findings }: NonNullable<Answer<'status.show'>['checks']>, now: number): Html {
   const failedFirst = findings.toSorted((a, b) => Number(a.ok) - Number(b.ok))
-  const rows = failedFirst.map((finding) => [
-    html`<b>${finding.check}</b>`,
-    finding.isSkipped ? mark('off', 'not checked') : finding.ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
-    finding.detail,
-  ])
   const isWhole = findings.every(({ isSkipped }) => !isSkipped)
   const passed = isWhole ? 'All checks passed' : 'All checks passed, and some were left out'
   const title = findings.every(({ ok }) => ok) ? passed : 'Some checks failed'
-  return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: age(at, now) })
+  return section(title, findingsTable(title, failedFirst), { note: age(at, now) })
+}
+
+export function findingsTable(title: string, findings: Answer<'checks.run'>['findings']): Html {
+  const rows = findings.map(({ check, detail, isSkipped, ok }) => [
+    html`<b>${check}</b>`,
+    isSkipped ? mark('off', 'not checked') : ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
+    detail,
+  ])
+  return table(title, ['Check', 'Result', 'Detail'], rows)
 }
 
 /** The result is on the page that the button was on. */
