@@ -60,11 +60,11 @@ const activateKey = command({
 
 const check = command({
   use: 'check <app>',
-  about: 'check the DNS records that decide whether mail is accepted: keys, SPF, DMARC, MX',
+  about: 'check the DNS records that decide whether mail is accepted (keys, SPF, DMARC, MX), and the link domain',
   examples: ['postern domain check acme'],
   run: ({ call }, [app]) => call('domain.check', { params: { app } }),
   show: ({ lines }) => lines.map(describeLine).join('\n'),
-  fault: ({ domain, ok }) => (ok ? null : `the DNS of ${domain} has faults; see above`),
+  fault: ({ domain, ok }) => (ok ? null : `the check of ${domain} found faults; see above`),
 })
 
 const removeKey = command({

@@ -34,6 +34,7 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
     const { checkListeners } = await import('./check-listeners.ts')
     return checkListeners(config, isRunning)
   },
+  newLinkDomainProbe: async (config: Config) => (await import('./link-domains.ts')).newLinkDomainProbe(config, version),
   newRunner: async (config: Config, store: Store) => {
     const { composeRunner } = await import('./management.ts')
     return composeRunner(config, { store, version, user })

@@ -14,21 +14,27 @@ import { newOpsListener } from '../web/ops/ops-listener.ts'
 import { newReportsListener } from '../web/reports/reports-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
+import { newLinkDomains } from './link-domains.ts'
 import { composeLinks, composeManagement } from './management.ts'
 
-export type ListenerName = Exclude<Opened['name'], 'bounce'>
+/** Those that speak SMTP. */
+const mailListeners = ['bounce', 'submission', 'submissions'] as const
+export type MailListener = (typeof mailListeners)[number]
+type ListenerName = Exclude<Opened['name'], MailListener>
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
   readonly address: ListenAddress
 }
 
-/** In the order in which they start; that of bounces is no listener of HTTP. */
+/** The listeners of HTTP, in the order in which they start. */
 export function composeListeners(context: ServiceContext, delivery: Delivery | null): ListenerPart[] {
   return listOpened(context.config).flatMap(({ name, address }): ListenerPart[] =>
-    name === 'bounce' ? [] : [{ name, address, listener: composeListener(name, context, delivery) }],
+    isMail(name) ? [] : [{ name, address, listener: composeListener(name, context, delivery) }],
   )
 }
+
+const isMail = (name: Opened['name']): name is MailListener => mailListeners.some((mail) => mail === name)
 
 function composeListener(name: ListenerName, context: ServiceContext, delivery: Delivery | null): FastifyInstance {
   const { config, events, isProxy, isStopping, store } = context
@@ -36,11 +42,18 @@ function composeListener(name: ListenerName, context: ServiceContext, delivery: 
   const { consoleUrl, reports, linksBaseUrl, ring } = config
   switch (name) {
     case 'ops':
-      return newOpsListener({ ...context, emit })
+      return newOpsListener({ ...context, emit, linkDomains: newLinkDomains(store) })
     case 'api':
       return newApiListener(composeIntake(context, delivery))
     case 'links':
-      return newLinksListener({ store, ring, baseUrl: linksBaseUrl ?? '', emit, isProxy })
+      return newLinksListener({
+        store,
+        ring,
+        emit,
+        isProxy,
+        baseUrl: linksBaseUrl ?? '',
+        linkDomains: newLinkDomains(store),
+      })
     case 'authHooks':
       return composeAuthHooks(context, delivery)
     case 'reports': {
@@ -55,7 +68,7 @@ function composeListener(name: ListenerName, context: ServiceContext, delivery: 
 }
 
 function composeConsole(
-  { config, events, hints, isProxy, store, version }: ServiceContext,
+  { config, events, hints, isProxy, isStopping, store, version }: ServiceContext,
   delivery: Delivery | null,
   consoleUrl: string,
 ): FastifyInstance {
@@ -63,6 +76,7 @@ function composeConsole(
   const { consoleIsLocal, isDev, oidc } = config
   return newConsoleListener({
     management: composeManagement(config, {
+      isStopping,
       store,
       version,
       emit: events.emit,
@@ -83,7 +97,7 @@ function composeAuthHooks(context: ServiceContext, delivery: Delivery | null): F
   return newAuthHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
 }
 
-function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps & ListenerDeps {
+export function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps & ListenerDeps {
   const { config, events, isProxy, isStopping, random, store, webhooks } = context
   return {
     isProxy,

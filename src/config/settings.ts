@@ -124,7 +124,11 @@ export const settings = {
     example: 'such as "claim=groups postern-admins=admin acme-team=operator:acme"',
     about: 'the role and apps of each group: `claim=groups postern-admins=admin acme-team=operator:acme`',
   },
-  POSTERN_OPS_LISTEN: { default: '127.0.0.1:4023', about: '`/livez`, `/readyz` and `/metrics` (Prometheus)' },
+  POSTERN_OPS_LISTEN: {
+    default: '127.0.0.1:4023',
+    about:
+      '`/livez`, `/readyz`, `/metrics` (Prometheus), and `/link-domain`, which a [reverse proxy](hosted-links.md#a-domain-of-the-apps-own) asks',
+  },
   POSTERN_QUEUE_MAX: {
     default: '1000000',
     about: 'how many emails may be queued; beyond that the API returns 503',
@@ -165,7 +169,8 @@ export const settings = {
   },
   POSTERN_APP_WEBHOOKS_PRIVATE: {
     default: { serve: 'no', dev: 'yes', command: 'no' },
-    about: '`yes` lets [webhooks](app-webhooks.md) go to private addresses, and over http',
+    about:
+      '`yes` lets [webhooks](app-webhooks.md) go to private addresses, and over http; the check of a [link domain](hosted-links.md#a-domain-of-the-apps-own) as well',
   },
   POSTERN_ALERTS_URL: {
     about: 'where [alerts](alerts.md) are posted; without it, none is sent. https, or http on the same machine',

@@ -21,7 +21,7 @@ export type DomainSubject = {
   readonly include: string | null
 }
 
-export const domainChecks = ['dkim', 'spf', 'dmarc', 'alignment', 'mx', 'bounce_domain'] as const
+export const domainChecks = ['dkim', 'spf', 'dmarc', 'alignment', 'mx', 'bounce_domain', 'link_domain'] as const
 type DomainCheck = (typeof domainChecks)[number]
 
 /** A TXT record. */
@@ -170,6 +170,7 @@ const forms: Readonly<Record<DomainCheck, readonly [type: RecordType, form: RegE
   alignment: null,
   mx: ['MX', /^/],
   bounce_domain: ['MX', /^/],
+  link_domain: null,
 }
 
 /** The zones that a provider may have appended: the domain and its parents. */

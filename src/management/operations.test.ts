@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'
+import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
 import { never } from './operation/operation.ts'
 import { findOperation, type OperationName, operationNames } from './operations.ts'
 
@@ -34,6 +35,8 @@ const gaining = [
     'appSchemes',
     'allowLocalhost',
     'linkDestinations',
+    'linkDomain',
+    'useLinkDomain',
     'webhookUrl',
     'fallbackUrl',
     'newEmailUrl',
@@ -102,7 +105,9 @@ const secretNames = /secret|token|key|link|password|code/i
 const isText = ({ anyOf = [], type }: Schema): boolean => type === 'string' || anyOf.some(isText)
 
 /** Strings that only look so: codes of errors and replies, times, modes and destinations that are set. */
-const notSecret = [...['code', 'oldSecretUntil', 'linkExpiresAt', 'hostedLinks', 'magic_link', 'password_reset']]
+const notSecret = [
+  ...['code', 'oldSecretUntil', 'linkExpiresAt', 'hostedLinks', 'linkDomain', 'magic_link', 'password_reset'],
+]
 
 /** The key of an email, which may be none, and that of a refusal are ids. */
 const isIdOfKey = (operation: OperationName, { name, schema }: Property): boolean =>

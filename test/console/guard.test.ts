@@ -10,7 +10,16 @@ import type { AppId } from '../../src/domain/id.ts'
 import { roles } from '../../src/domain/operator/management-token.ts'
 import { newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
-import { cookieOf, newCode, newVisitor, newWebhook, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import {
+  cookieOf,
+  isFrame,
+  newCode,
+  newVisitor,
+  newWebhook,
+  signIn,
+  signInMany,
+  startBusyConsole,
+} from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, refusalsOf, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
@@ -303,7 +312,7 @@ test('every answer has the headers that keep other sites out', async () => {
     const { headers } = await visitor.get(path)
     if (headers.get('location') !== null) continue
     const policy = headers.get('content-security-policy') ?? ''
-    if (/(look\/email|hosted-links\/page)$/.test(path)) assert.match(policy, /default-src 'none'.*sandbox/)
+    if (isFrame(path)) assert.match(policy, /default-src 'none'.*sandbox/)
     else {
       assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'/, path)
       assert.match(policy, /frame-ancestors 'none'; require-trusted-types-for 'script'/, path)

@@ -13,11 +13,12 @@ import { test } from 'node:test'
 import { connect } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import PostalMime from 'postal-mime'
+import { openBrowser } from '../support/browser.ts'
 import { cookieOf, signIn } from '../support/console.ts'
 import { pressedHeaders } from '../support/hosted-links.ts'
 import { lacking, type Tool, toolPath } from '../support/installed.ts'
 import { freePort } from '../support/ports.ts'
-import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -195,4 +196,55 @@ for (const tool of Object.keys(proxies) as (keyof typeof proxies & Tool)[])
     const log = readLog()
     if (tool === 'nginx') assert.match(log, /POST \/v1\/email/)
     assert.ok(!log.includes(link.pathname.slice(0, 60)), log)
+  })
+
+/** Link domains: nginx and HAProxy have a list of them, and Caddy asks Postern. */
+const linkDomains = {
+  nginx: ['links.acme.example', 'links.globex.example'],
+  haproxy: ['links.acme.example', 'links.globex.example'],
+  caddy: ['links.acme.example', 'go.initech.example'],
+} as const
+
+for (const tool of ['nginx', 'haproxy', 'caddy'] as const)
+  test(`behind ${tool}, in a browser: links of three hosts open at their own`, {
+    skip: lacking(tool) || lacking('chromium'),
+  }, async (t) => {
+    const service = await startTestService(t, {
+      linksBaseUrl: `https://${names.links}`,
+      settings: { hostedLinks: 'always', linkDestinations: {} },
+    })
+    const isCaddy = tool === 'caddy'
+    const keys = [service.key]
+    for (const [n, linkDomain] of linkDomains[tool].entries()) {
+      const settings = { ...testSettings, hostedLinks: 'always' as const, linkDomain, useLinkDomain: true }
+      keys.push((await newSender(service, `sender-${n}`, settings)).key)
+    }
+    const { links, ops } = service.urls
+    const usual = { 4021: portOf(links), ...(isCaddy && { 4023: portOf(ops) }) }
+    const { port } = await startProxyServer(t, tool, usual)
+    const browser = await openBrowser(t, [`--host-resolver-rules=MAP * 127.0.0.1:${port}`])
+    const page = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage()
+    const urls: URL[] = []
+    for (const [n, key] of keys.entries()) {
+      const to = `host${n}@example.com`
+      await service.post(validBody({ to }), { authorization: `Bearer ${key}` })
+      const email = await eventually(async () => {
+        const found = await fetch(`${service.urls.inbox}/api/inbox/latest?to=${to}`)
+        return found.ok ? ((await found.json()) as { url: string }) : null
+      })
+      urls.push(new URL(email.url))
+    }
+    const hosts = [names.links, ...linkDomains[tool]]
+    assert.deepEqual(
+      urls.map(({ host }) => host),
+      hosts,
+    )
+    for (const { host, pathname } of urls)
+      for (const at of hosts) {
+        const answer = await page.goto(`https://${at}${pathname}`)
+        assert.equal(answer?.status(), at === host ? 200 : 404, `${pathname} of ${host} at ${at}`)
+        const hasButton = (await page.locator('button').count()) === 1
+        assert.equal(hasButton, at === host)
+      }
+    if (isCaddy) await assert.rejects(page.goto('https://nobody.example/'), /ERR_SSL/, 'no app has it')
   })

@@ -14,8 +14,9 @@ const flags = [
   '--disable-sync',
 ]
 
-export async function openBrowser(scope: Scope) {
-  const browser = await chromium.launch({ executablePath: toolPath('chromium'), args: flags })
+/** @param more further flags of Chromium */
+export async function openBrowser(scope: Scope, more: readonly string[] = []) {
+  const browser = await chromium.launch({ executablePath: toolPath('chromium'), args: [...flags, ...more] })
   atEnd(scope, () => browser.close())
   return browser
 }

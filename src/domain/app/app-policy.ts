@@ -12,6 +12,8 @@ export type AppPolicy = HostedLinkPolicy &
   Pick<App, 'id' | 'version'> &
   Pick<AppSettings, 'allowCodes' | 'locale' | 'name' | 'supersede'> & {
     readonly fromAddress: EmailAddress
+    /** The domain of new hosted links; null for that of the service. */
+    readonly linkDomain: string | null
     readonly authHooks: AuthHookSettings
   }
 
@@ -36,6 +38,7 @@ export function appPolicy(app: Pick<App, 'id' | 'version' | 'slug' | 'settings'>
     supersede: settings.supersede,
     hostedLinks: settings.hostedLinks,
     linkDestinations: settings.linkDestinations,
+    linkDomain: (settings.useLinkDomain && settings.linkDomain) || null,
     authHooks: settings.authHooks ?? {},
     locale: settings.locale,
   }

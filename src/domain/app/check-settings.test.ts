@@ -26,6 +26,7 @@ test('a new app allows nothing and has the documented limits', () => {
     allowCodes: false,
     supersede: true,
     hostedLinks: 'auto',
+    useLinkDomain: false,
     linkDestinations: {},
     branding: {},
     locale: 'en',

@@ -4,6 +4,7 @@
  * the link of the request; a destination set by the app is checked as well.
  */
 
+import type { AppId } from '../id.ts'
 import type { Issue } from '../parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink } from '../request/auth-link.ts'
 import type { Purpose } from '../request/email-content.ts'
@@ -38,7 +39,10 @@ export type LinkTarget = {
   readonly locale?: string
 }
 
-/** The path of a hosted link below the base URL. */
+/** A hosted link is bound to its app, and to its domain; null at the base URL of the service. */
+export type LinkOwner = { readonly appId: AppId; readonly domain: string | null }
+
+/** The path of a hosted link below its base URL. */
 export const formatHostedPath = (slug: string, sealed: string): string => `/${slug}/${sealed}`
 
 /** That of the link of an auth server: its query has the one parameter that every link has. */
@@ -51,7 +55,7 @@ export function findDestination(
 ): AuthLink | null {
   const exact = parseAuthLink(destination, policy.schemes)
   // Only what Postern sealed comes here.
-  const link = exact.ok ? exact : parseOriginalLink(destination, policy.schemes)
+  const link = exact.ok ? exact : parseOriginalLink(destination, policy.schemes, false)
   return link.ok && checkLinkAllowed(link.value, policy) === null ? link.value : null
 }
 

@@ -11,12 +11,12 @@ import { parseEmailAddress, parsePlainAddress, readDomain } from '../request/ema
 /** An app sends from one domain, and receives bounces at another; a few more are for a move. */
 export const senderDomainsMax = 20
 
-/** Reads an entry of `senderDomains`: a domain name, in lower case and as A-labels. */
-export function parseSenderDomain(text: string): Parsed<string> {
-  const refuse = refuser('senderDomains')
-  const address = parseEmailAddress(`postmaster@${text}`, 'senderDomains')
+/** Reads a domain that somebody can register: in lower case, and as A-labels. */
+export function parseSenderDomain(text: string, field = 'senderDomains'): Parsed<string> {
+  const refuse = refuser(field)
+  const address = parseEmailAddress(`postmaster@${text}`, field)
   if (!address.ok)
-    return refuse('malformed_domain', 'Write each as a domain name of two labels or more, such as acme.example.')
+    return refuse('malformed_domain', 'Write a domain name alone, with a dot in it, such as acme.example.')
   const domain = readDomain(address.value)
   if (parseDomain(domain).domain !== null) return parsed(domain)
   return refuse('public_suffix', `${domain} is a public suffix, below which anybody can register a domain.`)

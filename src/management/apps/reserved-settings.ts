@@ -5,6 +5,8 @@
  *   name, from, envelopeFrom, limits   an admin of the app; addresses inside its sender domains
  *   senderDomains                      an admin of the whole service, or a proof in DNS
  *   webhookUrl                         an admin of the whole service: Postern connects there
+ *   linkDomain, useLinkDomain          an admin of the whole service: another tenant may own the domain
+ *   words                              an admin of the whole service: they are most of what an email says
  *   app schemes without a dot          an admin of the whole service: another program may have the scheme
  *   links into a private network       an admin of the whole service: the network is the reader's
  *   links to Postern's own hosts       an admin of the whole service: they lead to other tenants' pages
@@ -15,7 +17,7 @@ import { isIP } from 'node:net'
 import { isPrivateAddress } from '../../dns/private-address.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-entry.ts'
 import { matchesAuthority } from '../../domain/app/allowed-url.ts'
-import { type AppSettings, settingsFor } from '../../domain/app/settings.ts'
+import { type AppSettings, settingsFor, withDefaults } from '../../domain/app/settings.ts'
 import { bareHost } from '../../domain/client-network.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import type { Issue } from '../../domain/parsed.ts'
@@ -27,7 +29,7 @@ const adminFields = settingsFor('admin')
 const serviceFields = settingsFor('service')
 
 const isChanged = (before: AppSettings, after: AppSettings, name: keyof AppSettings): boolean =>
-  JSON.stringify(before[name]) !== JSON.stringify(after[name])
+  JSON.stringify(withDefaults(before)[name]) !== JSON.stringify(after[name])
 
 /** Refuses a change that an operator of the app may not make; null if the access may. */
 export const refuseAdminFields = (access: Access, before: AppSettings, after: AppSettings): Result<never> | null =>

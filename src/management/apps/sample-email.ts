@@ -101,7 +101,12 @@ function previewPage(app: App, type: EmailType, { language, nowMs }: { language:
   const always = { ...policy, hostedLinks: 'always' } as const
   const chosen = chooseHostedLink({ link: link.value, type, policy: always, baseUrl: 'https://links.example.com' })
   if (chosen.kind !== 'hosted') return null
-  return openPage({ ...languageOf(language), app: app.settings, type, destination: chosen.destination }).body
+  return openPage({
+    ...languageOf(language, app.settings.formOfAddress),
+    app: app.settings,
+    type,
+    destination: chosen.destination,
+  }).body
 }
 
 /** The link as an email would have it: hosted, if the app's settings say so. */

@@ -6,6 +6,7 @@ import { always, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
+import { checkLinkDomain } from './check-link-domain.ts'
 import { LineResource, presentLine } from './domain-resources.ts'
 import { checkAppDomain, fromDomain } from './domain-subject.ts'
 
@@ -14,7 +15,7 @@ export const checkDomainOfApp = operation({
   path: '/v1/apps/{app}/domain/check',
   role: 'operator',
   summary:
-    'Asks DNS for everything that decides whether mail from the app’s domain arrives: keys, SPF, DMARC, MX. Takes up to 15 s.',
+    'Asks DNS for everything that decides whether mail from the app’s domain arrives: keys, SPF, DMARC, MX; and opens its link domain. Takes up to 15 s.',
   costly: true,
   answer: closed({
     domain: Type.String(),
@@ -24,7 +25,8 @@ export const checkDomainOfApp = operation({
   async run(context, _input, app) {
     const { access, store } = context
     const domain = fromDomain(app)
-    const lines = (await checkAppDomain(app, context)).map(presentLine)
+    const checks = [checkAppDomain(app, context), checkLinkDomain(app, context)]
+    const lines = (await Promise.all(checks)).flat().map(presentLine)
     await store.keepCheck(app.id, lines)
     await store.recordAction(
       { action: 'domain.check', app: app.id, target: domain, before: null, after: null },
@@ -46,8 +48,8 @@ export const proveDomain = operation({
   answer: AppResource,
   errors: ['record_missing', 'app_changing'],
   async run(context, { body }, found) {
-    const parsed = parseSenderDomain(body.domain)
-    if (!parsed.ok) return invalid(parsed.issues.map((issue) => ({ ...issue, field: 'domain' })))
+    const parsed = parseSenderDomain(body.domain, 'domain')
+    if (!parsed.ok) return invalid(parsed.issues)
     const domain = parsed.value
     if (hasDomain(found.settings, domain)) return done(presentApp(found))
     const { name, value } = proofRecord(found.id, domain)

@@ -24,7 +24,7 @@ export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> 
 
 export const LineResource = closed({
   check: Type.Enum([...domainChecks]),
-  name: Type.String({ description: 'The name that DNS was asked for.' }),
+  name: Type.String({ description: 'The name that DNS was asked for, or the link domain that was opened.' }),
   result: Type.Enum([...results], {
     description: 'unknown: DNS did not answer. warn: mail arrives, but less surely.',
   }),

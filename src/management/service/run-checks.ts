@@ -1,6 +1,7 @@
 /** Checks the database, the machine, the bounce address, domains and relays. Sends no email. */
 import { Type } from 'typebox'
 import { checkAuthHooks } from '../auth-hooks/find-auth-hook-faults.ts'
+import { checkLinkDomains } from '../domains/check-link-domain.ts'
 import { checkDomains } from '../domains/domain-subject.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -15,7 +16,7 @@ export const runChecks = operation({
   role: 'operator',
   wholeService: true,
   summary:
-    'Checks database, disk, worker, bounce address, reports listener, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
+    'Checks database, disk, worker, bounce address, reports listener, auth servers, domains, link domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
     const { store, access, relays, findings: examined, links } = context
@@ -32,6 +33,7 @@ export const runChecks = operation({
       checkReports(context, sources, store.now()),
       ...checkAuthHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, authHookKeys),
       ...domains,
+      ...(await checkLinkDomains(apps, context)),
       ...relayFindings,
     ]
     await store.recordAction(

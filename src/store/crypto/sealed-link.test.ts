@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { LinkOwner } from '../../domain/app/hosted-link.ts'
 import type { AppId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { type KeyRing, newSecretKey, parseKeyRing, seal } from './key-ring.ts'
@@ -13,7 +14,7 @@ const ringOf = (...ids: string[]): KeyRing => {
   return parsed.ring
 }
 const ring = ringOf('k20261120')
-const app = 'app_01m7x4pm530000dj4zwn0hsje3' as AppId
+const app: LinkOwner = { appId: 'app_01m7x4pm530000dj4zwn0hsje3' as AppId, domain: null }
 const target = {
   type: 'password_reset' as const,
   destination: `https://app.example.com/auth?token=${'x'.repeat(65)}`,
@@ -23,8 +24,17 @@ const target = {
 test('what was sealed opens, under the same app alone', () => {
   const sealed = sealLink(ring, app, target)
   assert.deepEqual(openLink(ring, app, sealed), target)
-  assert.equal(openLink(ring, 'app_other' as AppId, sealed), null)
+  assert.equal(openLink(ring, { ...app, appId: 'app_other' as AppId }, sealed), null)
   assert.equal(openLink(ringOf('k20261120'), app, sealed), null)
+})
+
+test('what was sealed for a domain opens there alone', () => {
+  const there = { ...app, domain: 'links.acme.example' }
+  const sealed = sealLink(ring, there, target)
+  assert.deepEqual(openLink(ring, there, sealed), target)
+  for (const domain of [null, 'links.globex.example', 'acme.example', ''])
+    assert.equal(openLink(ring, { ...app, domain }, sealed), null)
+  assert.equal(openLink(ring, there, sealLink(ring, app, target)), null)
 })
 
 test('the type of the email comes back', () => {
@@ -40,7 +50,7 @@ test('the language of the email comes back, and a link without one opens', () =>
   const { destination, expiresAt } = target
   // As an earlier version sealed it.
   const [salt, text] = [randomBytes(12), `2${(expiresAt / 1000).toString(36)}.${destination}`]
-  const context = `hosted link ${app} ${salt.toString('base64url')}`
+  const context = `hosted link ${app.appId} ${salt.toString('base64url')}`
   const old = Buffer.concat([salt, seal(ring, context, text)]).toString('base64url')
   assert.deepEqual(openLink(ring, app, old), target)
 })

@@ -1,19 +1,22 @@
 /**
  * The links listener: the pages behind hosted links. GET and HEAD change nothing and never redirect;
  * only the button (a POST for https) leads on. Each view checks the app again. Everything that is not
- * a valid link gets one neutral 404.
+ * a valid link gets one neutral 404, and an empty one at a domain that no app uses.
  */
+import { isIP } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type App, parseSlug } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { findDestination, formatHostedPath } from '../../domain/app/hosted-link.ts'
+import { bareHost } from '../../domain/client-network.ts'
 import type { AppId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
+import type { SharedRead } from '../../domain/remembered.ts'
 import type { AuthLink } from '../../domain/request/auth-link.ts'
 import type { Purpose } from '../../domain/request/email-content.ts'
 import type { EmailType } from '../../domain/request/email-kinds.ts'
-import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
+import { isNonce, makeReachProof, proofPath } from '../../store/crypto/reach-proof.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { chooseLanguage, loadLanguages } from '../../templates/locales/choose-language.ts'
@@ -29,6 +32,8 @@ import { type ListenerDeps, newListener } from '../http/listener.ts'
 
 export type LinksDeps = ListenerDeps & {
   readonly store: Pick<Store, 'findAppBySlug' | 'now'>
+  /** The link domains of apps. */
+  readonly linkDomains: SharedRead<ReadonlySet<string>>
   readonly ring: KeyRing
   /** The base URL of hosted links: if it has a path, the pages are served below that path too. */
   readonly baseUrl: string
@@ -62,7 +67,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const listener = newListener({
     emit: deps.emit,
     isProxy: deps.isProxy,
-    notFound: (request, reply) => sendPage(reply, 404, unknownPage(readerLanguage(request))),
+    notFound: (request, reply) => answerUnknown(deps, { request, reply }),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
@@ -71,26 +76,36 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   // A proxy may pass the path of the base URL on, or strip it.
   for (const prefix of new Set([basePath, ''])) {
     for (const path of [formatHostedPath(':slug', ':sealed'), '/:slug/go'])
-      addLink(listener, prefix + path, { opener, emit: deps.emit })
+      addLink(listener, prefix + path, { ...deps, opener })
   }
+  listener.get<{ Params: { nonce: string } }>(proofPath(':nonce'), async (request, reply) => {
+    const domain = findLinkDomain(deps, request)
+    const { nonce } = request.params
+    if (domain === null || !isNonce(nonce) || !(await deps.linkDomains.get()).has(domain))
+      return answerUnknown(deps, { request, reply })
+    return protect(reply, noContent)
+      .header('content-type', 'text/plain')
+      .send(makeReachProof(deps.ring, domain, nonce))
+  })
   return listener
 }
 
-type LinkParts = { readonly opener: LinkOpener; readonly emit: Emit }
+type LinkParts = LinksDeps & { readonly opener: LinkOpener }
 
-function addLink(listener: FastifyInstance, url: string, { opener, emit }: LinkParts): void {
+function addLink(listener: FastifyInstance, url: string, { opener, ...deps }: LinkParts): void {
+  const open = (request: LinkRequest) => opener.open(readParams(request), findLinkDomain(deps, request))
   listener.route<{ Params: Params; Querystring: Query }>({
     method: 'GET',
     url,
-    handler: async (request, reply) => show({ request, reply }, await opener.open(readParams(request)), emit),
+    handler: async (request, reply) => show(deps, { request, reply }, await open(request)),
   })
   listener.post<{ Params: Params; Querystring: Query }>(url, async (request, reply) => {
-    const opened = await opener.open(readParams(request))
+    const opened = await open(request)
     if (opened.kind !== 'open' || opened.destination.kind !== 'web' || !isPressed(request))
-      return show({ request, reply }, opened, emit)
-    emit({ kind: 'link_viewed', result: 'pressed' })
+      return show(deps, { request, reply }, opened)
+    deps.emit({ kind: 'link_viewed', result: 'pressed' })
     const { href } = opened.destination
-    return protect(reply, "default-src 'none'").code(303).header('location', href).send()
+    return protect(reply, noContent).code(303).header('location', href).send()
   })
 }
 
@@ -104,6 +119,39 @@ function isPressed({ headers }: FastifyRequest): boolean {
   return (
     said('sec-fetch-site', 'same-origin') && said('sec-fetch-mode', 'navigate') && said('sec-fetch-dest', 'document')
   )
+}
+
+const noContent = "default-src 'none'"
+
+/** The domain that a link must be bound to where the request arrived; null at the base URL of the service. */
+function findLinkDomain({ baseUrl }: LinksDeps, { headers }: FastifyRequest): string | null {
+  const domain = readHostDomain(headers.host ?? '')
+  return domain === readHostDomain(new URL(baseUrl).host) ? null : domain
+}
+
+/**
+ * The domain of a Host header, in lower case and without the port. Null where it is none: an address, or a
+ * name without a dot, as a proxy sends that does not forward the header.
+ */
+function readHostDomain(host: string): string | null {
+  const name = host
+    .replace(/:\d{0,5}$/, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+  return host === '' || /^[\w-]{1,63}$/.test(name) || isIP(bareHost(name)) !== 0 ? null : name
+}
+
+/** While the store does not answer, no domain is known. */
+const isServed = async ({ linkDomains }: LinksDeps, domain: string): Promise<boolean> =>
+  linkDomains.get().then(
+    (known) => known.has(domain),
+    () => false,
+  )
+
+async function answerUnknown(deps: LinksDeps, { request, reply }: Exchange): Promise<FastifyReply> {
+  const domain = findLinkDomain(deps, request)
+  if (domain !== null && !(await isServed(deps, domain))) return protect(reply, noContent).code(404).send()
+  return sendPage(reply, 404, unknownPage(readerLanguage(request)))
 }
 
 type Exchange = { request: FastifyRequest; reply: FastifyReply }
@@ -128,18 +176,19 @@ class LinkOpener {
     this.#deps = deps
   }
 
-  async open({ slug, sealed }: Params): Promise<Opened> {
+  async open({ slug, sealed }: Params, domain: string | null): Promise<Opened> {
     const { ring, store } = this.#deps
+    const unseal = (appId: AppId) => openLink(ring, { appId, domain }, sealed)
     if (!parseSlug(slug).ok) return { kind: 'unknown' }
     const known = this.#slugs.get(slug)
     const isFresh = known !== undefined && known.untilMs > performance.now()
-    const expected = isFresh ? openLink(ring, known.appId, sealed) : null
+    const expected = isFresh ? unseal(known.appId) : null
     if (isFresh && expected === null) return { kind: 'unknown' }
     const app = await store.findAppBySlug(slug)
     const appId = app?.id ?? noApp
     this.#slugs.set(slug, { appId, untilMs: performance.now() + slugMs })
     // An unknown slug costs the same work as a forged link.
-    const target = expected !== null && known?.appId === appId ? expected : openLink(ring, appId, sealed)
+    const target = expected !== null && known?.appId === appId ? expected : unseal(appId)
     if (app === null || app.status !== 'active' || target === null) return { kind: 'unknown' }
     const destination = findDestination(target, appPolicy(app))
     if (destination === null) return { kind: 'unknown' }
@@ -155,11 +204,11 @@ const noApp = '' as AppId
 const readerLanguage = ({ headers }: FastifyRequest): Language =>
   languageOf(chooseLanguage(headers['accept-language'] ?? '') ?? 'en')
 
-function show({ request, reply }: Exchange, opened: Opened, emit: Emit): FastifyReply {
-  emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
-  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(readerLanguage(request)))
+function show(deps: LinksDeps, { request, reply }: Exchange, opened: Opened): FastifyReply | Promise<FastifyReply> {
+  deps.emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
+  if (opened.kind === 'unknown') return answerUnknown(deps, { request, reply })
   const { settings } = opened.app
-  const language = languageOf(opened.locale)
+  const language = languageOf(opened.locale, settings.formOfAddress)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings, opened.expiredAt))
   const { destination, purpose, type } = opened
   return sendPage(reply, 200, openPage({ ...language, app: settings, type, purpose, destination }))

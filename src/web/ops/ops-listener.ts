@@ -1,6 +1,7 @@
 /**
  * For operators and their monitoring: `/livez` (the process answers), `/readyz` (it takes requests:
- * the store can queue an email, and the process is neither starting nor stopping), `/metrics` (Prometheus).
+ * the store can queue an email, and the process is neither starting nor stopping), `/metrics` (Prometheus),
+ * `/link-domain?domain=…` (200 if an app has this link domain: a proxy asks before it gets a certificate).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -17,6 +18,7 @@ export type OpsDeps = ListenerDeps & {
   readonly store: Pick<Store, 'probeWrite'>
   readonly isReady: () => boolean
   readonly queueing: Pick<Queueing, 'findFault'>
+  readonly linkDomains: SharedRead<ReadonlySet<string>>
 }
 
 /**
@@ -38,6 +40,16 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
     if (fault === null) return sendJson(reply, 200, '{"ok":true}')
     const message = `No email can be queued: ${fault}.`
     return sendError(reply, 503, { code: 'store_unavailable', message })
+  })
+  listener.get<{ Querystring: { domain?: unknown } }>('/link-domain', async ({ query }, reply) => {
+    const known = await deps.linkDomains.get().catch((error: unknown) => {
+      if (error instanceof StoreUnavailable) return null
+      throw error
+    })
+    if (known === null)
+      return sendError(reply, 503, { code: 'store_unavailable', message: 'The database does not answer.' })
+    if (known.has(String(query.domain))) return sendJson(reply, 200, '{"ok":true}')
+    return sendError(reply, 404, { code: 'not_found', message: 'No active app has this link domain.' })
   })
   listener.get('/metrics', async (_request, reply) => {
     reply.header('content-type', deps.metrics.registry.contentType)

@@ -1,6 +1,7 @@
 /** Hosted links over HTTP: what they open, and everything they refuse. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { newLinkDomains } from '../../../src/compose/link-domains.ts'
 import { composeRunner } from '../../../src/compose/management.ts'
 import type { AppSettings } from '../../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../../src/domain/request/email-kinds.ts'
@@ -329,6 +330,7 @@ test('a forged link of a known slug is refused by its seal, without the store', 
       },
     },
     ring: service.config.ring,
+    linkDomains: newLinkDomains(store),
     baseUrl: linksBaseUrl,
     emit: () => {},
   })
@@ -367,11 +369,11 @@ test('a name that was asked for before its app was made is looked up again in ti
   const { ring } = service.config
   const views: string[] = []
   const emit = (event: PosternEvent) => void (event.kind === 'link_viewed' && views.push(event.result))
-  const listener = newLinksListener({ store, ring, baseUrl: linksBaseUrl, emit })
+  const listener = newLinksListener({ store, ring, linkDomains: newLinkDomains(store), baseUrl: linksBaseUrl, emit })
   atEnd(t, () => listener.close())
   const ask = async (method: 'GET' | 'POST' = 'GET') => {
     const url = email.url.slice(linksBaseUrl.length)
-    return (await listener.inject({ method, url, headers: { host: 'x' } })).statusCode
+    return (await listener.inject({ method, url, headers: { host: 'links.acme.test' } })).statusCode
   }
   assert.equal(await ask(), 404)
   isThere = true
@@ -398,6 +400,7 @@ test('while the database is away, a link says so on a page, and it is no bug', a
   const listener = newLinksListener({
     store,
     ring,
+    linkDomains: newLinkDomains(store),
     baseUrl: linksBaseUrl,
     emit: ({ kind }) => void events.push(kind),
   })

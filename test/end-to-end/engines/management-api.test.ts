@@ -102,6 +102,8 @@ test('every setting that can be sent is stored and answered', async () => {
       newEmailUrl: 'https://acme.test/sign-in',
       appSchemes: ['acme'],
       hostedLinks: 'off',
+      linkDomain: 'links.acme.test',
+      useLinkDomain: true,
       allowLocalhost: true,
       supersede: false,
       webhookUrl: 'https://acme.test/postern',

@@ -69,6 +69,25 @@ test('a replacement that names no sender domains keeps those that the app has', 
   assert.deepEqual(put.body.senderDomains, ['acme.test', 'proved.test'])
 })
 
+test('only an admin of the whole service puts links at a link domain', async () => {
+  const { admin, patch } = await newApp({ linkDomain: 'links.shop.test' })
+  const use = { useLinkDomain: true }
+  assert.equal(codesOf(await patch(use, admin)), 'not_permitted needs_service_admin')
+  assert.equal(codesOf(await patch(use, serviceAdmin)), 'ok')
+})
+
+test('an app that an earlier version stored lacks new settings, and its people change the others', async () => {
+  const { useLinkDomain: _, ...old } = testSettings
+  const { operator, patch, slug } = await newApp()
+  const { app } = await newSender(service, `old-${slug}`, old as AppSettings)
+  const oldOperator = await newManagementToken(service, 'operator', [app.id])
+  const path = `/v1/apps/old-${slug}`
+  const changed = await ask(service, `PATCH ${path}`, { token: oldOperator, body: { replyTo: 'help@acme.test' } })
+  assert.equal(codesOf(changed), 'ok', changed.text)
+  assert.equal((await ask(service, `GET ${path}`, { token: serviceAdmin })).body.useLinkDomain, false)
+  assert.equal(codesOf(await patch({ replyTo: 'help@acme.test' }, operator)), 'ok')
+})
+
 test('a domain without its record is not added, and the answer says what to publish', async () => {
   const { id, operator, slug } = await newApp()
   const prove = (domain: string) =>
@@ -97,6 +116,7 @@ test('schemes without a dot, links into private networks and to Postern need an 
     })),
     { fallbackUrl: 'https://169.254.169.254/latest' },
     { newEmailUrl: 'https://169.254.169.254/latest' },
+    { linkDomain: 'links.shop.test' },
   ]
   for (const body of reserved) {
     const name = JSON.stringify(body)
@@ -104,7 +124,8 @@ test('schemes without a dot, links into private networks and to Postern need an 
       assert.equal(codesOf(await patch(body, token)), 'not_permitted needs_service_admin', name)
     assert.equal(codesOf(await patch(body, anyAdmin())), 'ok', name)
     assert.equal(codesOf(await patch({ supersede: serial++ % 2 === 0 }, operator)), 'ok', 'other settings still change')
-    await patch({ allowedUrls: [], appSchemes: ['acme'], fallbackUrl: null }, anyAdmin())
+    const none = { fallbackUrl: null, linkDomain: null, useLinkDomain: false }
+    await patch({ allowedUrls: [], appSchemes: ['acme'], ...none }, anyAdmin())
   }
   const own = {
     appSchemes: ['acme://more', 'com.acme.app'],

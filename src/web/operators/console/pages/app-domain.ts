@@ -65,6 +65,7 @@ ${shown.field('domain')}
 const checkNames: Readonly<Record<LastCheck['lines'][number]['check'], string>> = {
   ...{ dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC', alignment: 'Alignment', mx: 'MX' },
   bounce_domain: 'Bounce domain',
+  link_domain: 'Link domain',
 }
 const tones = { ok: 'quiet', warn: 'wait', fail: 'bad', unknown: 'off' } as const
 const resultNames = { ok: 'ok', warn: 'warning', fail: 'failed', unknown: 'unknown' } as const

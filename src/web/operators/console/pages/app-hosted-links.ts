@@ -1,5 +1,6 @@
 /** Hosted links of an app: which emails carry a link to a page of Postern, and what its button opens. */
 import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
+import { chooseLinkPlace } from '../../../../domain/app/link-domain.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { html } from '../../../../templates/html.ts'
@@ -7,6 +8,7 @@ import { emailTypeNames } from '../../email-types.ts'
 import { type Fields, type FormField, newForm } from '../form.ts'
 import { renderFrames, section } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
+import { renderLinkDomain } from './app-link-domain.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -66,16 +68,23 @@ const savedTexts = (app: AppResource): Fields => ({
 export const showHostedLinks = async (visit: Visit): Promise<PageAnswer> =>
   hostedPage(visit, await findApp(visit), null)
 
-function hostedPage(visit: Visit, app: AppResource, refused: OperationError | null): PageAnswer {
-  const { form, may, shell } = visit
+function hostedPage(
+  visit: Visit,
+  app: AppResource,
+  refused: OperationError | null,
+  ofDomain: OperationError | null = null,
+): PageAnswer {
+  const { may, shell } = visit
+  const [form, domainForm] = ofDomain === null ? [visit.form, noForm] : [noForm, visit.form]
   const disabled = !may('operator')
   const { fields, error } = showAgain(savedTexts(app), form, refused)
   const shown = hostedForm.show(fields, error)
+  const fault = error ?? ofDomain
   const body = html`${appHead(app, 'Hosted links', visit)}
 ${shown.problem}
 ${section(
   'Hosted links',
-  html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${shell.linksUrl}.`}</p>
+  html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${chooseLinkPlace((app.useLinkDomain && app.linkDomain) || null, shell.linksUrl).baseUrl}.`}</p>
 <form method="post" action="/apps/${app.slug}/hosted-links" class="stack">${versionField(app)}
 ${shown.field('hostedLinks', { disabled, ...(shell.linksUrl === null && { choices: nameModes(modesNotSetUp) }) })}
 ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}
@@ -83,14 +92,18 @@ ${shown.field('fallbackUrl', { disabled })}
 ${shown.field('newEmailUrl', { disabled })}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
 )}
+${renderLinkDomain(visit, app, { given: domainForm, refused: ofDomain })}
 ${section('The page', html`<p class="soft">As saved, for a sign-in link, also if the app uses no hosted links.</p>${renderFrames(`/apps/${app.slug}/hosted-links/page`, views)}`)}`
   return {
     title: `Hosted links of ${app.name}`,
     body,
     nav: 'apps',
-    ...(error && { status: toHttpStatus(error) }),
+    ...(fault && { status: toHttpStatus(fault) }),
   }
 }
+
+/** The two forms of the page have a version each, so what was sent with one is not shown in the other. */
+const noForm = new URLSearchParams()
 
 const views = [
   ['Phone, light', 'page phone light'],
@@ -118,5 +131,14 @@ export async function saveHosted(visit: Visit): Promise<PageAnswer> {
   }
   const error = await saveApp(visit, app, body)
   if (error !== null) return hostedPage(visit, await findApp(visit), error)
+  return { redirect: `/apps/${app.slug}/hosted-links`, notice: 'saved' }
+}
+
+export async function saveLinkDomain(visit: Visit): Promise<PageAnswer> {
+  const { form } = visit
+  const app = await findApp(visit)
+  const body = { linkDomain: optional(form.get('linkDomain')), useLinkDomain: form.get('useLinkDomain') === 'yes' }
+  const error = await saveApp(visit, app, body)
+  if (error !== null) return hostedPage(visit, await findApp(visit), null, error)
   return { redirect: `/apps/${app.slug}/hosted-links`, notice: 'saved' }
 }

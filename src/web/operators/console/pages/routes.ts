@@ -4,8 +4,8 @@ import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { endOwnSession, removeOwnPasskey, setTimes, showAccount } from './account.ts'
 import { connectAuthHook, listAuthHooks, saveAuthHook, showAuthHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, proveDomain, removeKey, showDomain } from './app-domain.ts'
-import { saveHosted, showHostedLinks, showHostedPage } from './app-hosted-links.ts'
-import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
+import { saveHosted, saveLinkDomain, showHostedLinks, showHostedPage } from './app-hosted-links.ts'
+import { createKey, replaceKey, revokeKey, saveNetworks, showKeys } from './app-keys.ts'
 import { addLink, removeLink, setCodes, setLocalhost, setSupersede, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
@@ -54,6 +54,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/links/supersede', setSupersede],
   ['GET /apps/:app/hosted-links', showHostedLinks],
   ['POST /apps/:app/hosted-links', saveHosted],
+  ['POST /apps/:app/hosted-links/domain', saveLinkDomain],
   ['GET /apps/:app/hosted-links/page', showHostedPage],
   ['GET /apps/:app/look', showLook],
   ['POST /apps/:app/look', saveLook],
