@@ -16,6 +16,7 @@ import {
   type SettingOptions,
   toPatch,
 } from './app-settings.ts'
+import { wordsCommand } from './app-words.ts'
 import { type CommandGroup, command } from './command.ts'
 import { type Call, type CliDeps, describeError } from './context.ts'
 import { confirm, yesOption } from './options.ts'
@@ -136,6 +137,7 @@ export const appCommands: CommandGroup = {
     list,
     show,
     update,
+    wordsCommand,
     statusCommand('disable', 'disabled', 'refuse its keys and hold its mail'),
     statusCommand('enable', 'active', 'accept its keys and send held mail'),
     statusCommand('suspend', 'suspended', 'disable it until an admin of the whole service enables it'),

@@ -74,7 +74,8 @@ const harmless = [
     'suppressions',
   ],
   ...['allowCodes', 'supersede', 'hostedLinks', 'lifeSeconds', 'organisationName', 'branding', 'accentColour'],
-  ...['addressLine', 'locale', 'code', 'limits', 'keyPerMinute', 'recipientPerHour', 'daily'],
+  ...['words', 'subject', 'text', 'signOff'],
+  ...['addressLine', 'locale', 'formOfAddress', 'code', 'limits', 'keyPerMinute', 'recipientPerHour', 'daily'],
 ]
 
 /** Changes that have such a property, and gain nothing by it. */

@@ -3,6 +3,7 @@
  * patch (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which
  * reports every fault.
  */
+
 import { type TProperties, type TSchema, Type } from 'typebox'
 import type { AppStatus } from '../domain/app/app.ts'
 import { parseAppSettings } from '../domain/app/check-settings.ts'
@@ -10,6 +11,8 @@ import { withAddressDomains } from '../domain/app/sender-domains.ts'
 import type { Setting, SettingGroup } from '../domain/app/setting.ts'
 import { type AppSettings, defaultSettings, settingEntries } from '../domain/app/settings.ts'
 import { settingsTable } from '../domain/app/settings-table.ts'
+import { ruleCharactersMax } from '../domain/auth-hooks/smtp/link-rule.ts'
+import { ruleTargets } from '../domain/auth-hooks/smtp/mail-system.ts'
 import { type Issue, type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { languageTags } from '../templates/locales/locales.ts'
 import { appStatus, closed } from './operation/schema.ts'
@@ -43,6 +46,8 @@ function toValueSchema({ kind, choices = [], description, example, keys = [] }: 
       return perKey(text())
     case 'authHooks':
       return perKey(authHookSchema)
+    case 'ownWords':
+      return perKey(ownWordsSchema)
     default:
       return kind satisfies never
   }
@@ -54,7 +59,24 @@ const authHookSchema = closed({
   pages: Type.Optional(perKind(Type.String({ examples: ['https://app.acme.test/code'] }))),
   lifeSeconds: Type.Optional(perKind(Type.Integer())),
   organisationName: Type.Optional(Type.String({ examples: ['Acme'] })),
+  rules: Type.Optional(
+    Type.Record(Type.String({ maxLength: ruleCharactersMax }), Type.Enum([...ruleTargets]), {
+      description: 'For a system that sends over SMTP: the type of an email, or `ignored`, by a rule for its link.',
+    }),
+  ),
+  ignoredHosts: Type.Optional(
+    Type.Array(Type.String(), { description: 'Hosts of links in its messages that say nothing, such as a logo.' }),
+  ),
 })
+
+const ownWordsSchema = Type.Record(
+  Type.String(),
+  closed({
+    subject: Type.String({ examples: ['Your link for {app}'] }),
+    text: Type.String({ examples: ['Press the button to sign in. See you in a moment!'] }),
+    signOff: Type.Optional(Type.String({ examples: ['The {app} team'] })),
+  }),
+)
 
 /** In the order in which they are kept and answered. */
 export const settingsFields = toSchemas(settingEntries)
@@ -106,6 +128,7 @@ const toPatchSchema = (fields: TProperties): TProperties =>
 export const AppPatch: TSchema = closed({
   ...toPatchSchema({ ...settingsFields, status }),
   authHooks: Type.Optional(Type.Unknown({ description: 'Merged at every depth.' })),
+  words: Type.Optional(Type.Unknown({ description: 'Merged at every depth.' })),
 })
 
 /** Merges a patch into a value (RFC 7396). */

@@ -2,6 +2,7 @@
  * The words of an email, without its layout. The HTML and the text part are two renderings of one
  * `Letter`, so that both say the same.
  */
+import { hasDomain } from '../domain/linkable.ts'
 
 /** Text of ours (strings), and names that other people typed, which are quoted and never become links. */
 export type Paragraph = readonly (string | { readonly name: string })[]
@@ -19,6 +20,8 @@ export type Letter = {
   readonly button: string
   /** When the link, the code or both expire. */
   readonly expires: string
+  /** The app's own; null for none. */
+  readonly signOff: Paragraph | null
   /** Below the link, in small print. */
   readonly notes: readonly string[]
 }
@@ -54,5 +57,5 @@ const subjectNameMax = 40
 export const isPlainName = (name: string): boolean =>
   name.length <= subjectNameMax &&
   /^[\p{L}\p{M}\p{N} .,'’・&-]+$/u.test(name) &&
-  !/[\p{L}\p{N}]\.[\p{L}\p{N}]{2,}/u.test(name) &&
+  !hasDomain(name) &&
   !hasTelephoneNumber(name)

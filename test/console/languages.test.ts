@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { type OwnWords, ownWordsMax } from '../../src/domain/app/own-words.ts'
 import { emailTypes } from '../../src/domain/request/email-kinds.ts'
+import { escapeHtml } from '../../src/templates/html.ts'
 import { languageOf, languageTags } from '../../src/templates/locales/locales.ts'
 import { openBrowser } from '../support/browser.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
@@ -94,6 +96,29 @@ test('no email overflows, is cut off, is hard to read or runs the wrong way', { 
       const code = (n + l) % 2 === 0 ? 'beside' : 'first'
       const withCode = renderSample(tag, type, { app, code }).html
       await assertFaultless(page, withCode, { direction, what: `${tag} ${type} ${app}, code ${code}` })
+    }
+  }
+  await page.close()
+})
+
+/** As long as they may be: in words of the language, and in one word that has no place to break. */
+const longestWords = (text: string): OwnWords[] =>
+  [`${text} `, 'Donaudampfschifffahrt'].map((piece) => {
+    const write = (name: keyof OwnWords) => piece.repeat(Math.floor(ownWordsMax[name] / piece.length)).trim()
+    return { subject: write('subject'), text: write('text'), signOff: write('signOff') }
+  })
+
+test('the longest words of an app’s own overflow nothing, in any language', { skip }, async () => {
+  assert.ok(browser)
+  const page = await browser.newPage()
+  for (const [l, tag] of languageTags.entries()) {
+    const { direction, hostedPage } = languageOf(tag).strings
+    const type = emailTypes[l % emailTypes.length] ?? 'magic_link'
+    for (const own of longestWords(hostedPage.unknownAdvice.slice(0, 90).trim())) {
+      const words = { [type]: { [tag]: own } }
+      const { html } = renderSample(tag, type, { app: longName, words })
+      assert.ok(html.replaceAll('\u2060', '').includes(escapeHtml(own.text)), tag)
+      await assertFaultless(page, html, { direction, what: `${tag} ${type}, own words` })
     }
   }
   await page.close()

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { composeMessage } from '../../src/delivery/message/compose-message.ts'
-import { defaultSettings } from '../../src/domain/app/settings.ts'
+import type { OwnWords } from '../../src/domain/app/own-words.ts'
+import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
 import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -13,9 +14,9 @@ import { languageTags } from '../../src/templates/locales/locales.ts'
 import { lacking, toolPath } from '../support/installed.ts'
 
 const acceptedAt = Date.UTC(2026, 10, 20, 17)
-const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
+const usual: AppSettings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
 
-const compose = (locale: string, type: EmailType, code: CodePlace): string =>
+const compose = (locale: string, type: EmailType, code: CodePlace, settings: AppSettings): string =>
   composeMessage({
     claim: {
       ...{ type, acceptedAt, ageMs: 0 },
@@ -38,9 +39,11 @@ const compose = (locale: string, type: EmailType, code: CodePlace): string =>
 const skip = lacking('spamassassin')
 
 /** The scores of every language. */
-function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags) {
+function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags, settings = usual) {
   const begin = 'From a@b Thu Nov 20 17:00:00 2026'
-  const mailbox = tags.flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code)}\n`)).join('')
+  const mailbox = tags
+    .flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code, settings)}\n`))
+    .join('')
   const report = execFileSync(toolPath('spamassassin'), ['-L', '-t', '--mbox'], {
     input: Buffer.from(mailbox, 'latin1'),
     encoding: 'latin1',
@@ -89,4 +92,28 @@ test('a code does not raise the score of English, and no language scores more th
       if (score > today) t.diagnostic(text)
       assert.ok(score <= (tag === 'en' ? today : today + 1), text)
     }
+})
+
+/** Each in its language: a mixture of scripts would be suspect. */
+const ownWords: Readonly<Record<string, OwnWords>> = {
+  en: { subject: 'Your {app} link', text: 'Welcome back to {app}. Press the button.', signOff: 'The {app} team' },
+  de: { subject: 'Dein Link für {app}', text: 'Schön, dass du wieder da bist.', signOff: 'Dein Team von {app}' },
+  ru: { subject: 'Ваша ссылка для {app}', text: 'С возвращением в {app}. Нажмите кнопку.', signOff: 'Команда {app}' },
+  ar: { subject: 'رابطك إلى {app}', text: 'مرحبًا بعودتك إلى {app}. اضغط على الزر.', signOff: 'فريق {app}' },
+  ja: { subject: '{app}のリンク', text: '{app}へようこそ。ボタンを押してください。', signOff: '{app}チーム' },
+}
+
+test('words of an app’s own score no more than those of Postern', { skip }, (t) => {
+  const tags = Object.keys(ownWords)
+  const words = Object.fromEntries(emailTypes.map((type) => [type, ownWords]))
+  const own = { ...usual, words }
+  const before = judge(emailTypes, 'none', tags)
+  const after = judge(emailTypes, 'none', tags, own)
+  assert.equal(after.length, tags.length * emailTypes.length)
+  for (const { tag, type, score, rules } of after) {
+    const usually = before.find((other) => other.tag === tag && other.type === type)?.score ?? Number.NaN
+    const text = `${tag} ${type}: ${score}, usually ${usually} (${rules})`
+    if (score > usually) t.diagnostic(text)
+    assert.ok(score <= usually, text)
+  }
 })

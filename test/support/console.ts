@@ -195,6 +195,9 @@ export async function newWebhook({ app: { id }, config, store }: Pick<TestServic
 
 type PagedService = Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'config' | 'find' | 'keyId' | 'store'>
 
+/** Whether a page is shown in frames of others: an email, or the page of a hosted link. */
+export const isFrame = (path: string): boolean => /\/((look|words)\/email|hosted-links\/page)$/.test(path)
+
 export async function consolePages(service: PagedService): Promise<string[]> {
   const { app, find, keyId, store } = service
   const [refusal] = await refusalsOf(store, app.id)
@@ -208,13 +211,14 @@ export async function consolePages(service: PagedService): Promise<string[]> {
     message: await newWebhook(service),
   }
   const pages = routes
-    .filter(([line]) => line.startsWith('GET') && !/\/(look\/email|hosted-links\/page)$/.test(line))
+    .filter(([line]) => line.startsWith('GET') && !isFrame(line))
     .map(([line]) => line.slice(4).replace(/:(\w+)/g, (_, name: string) => values[name] ?? ''))
   return [
     ...pages,
     `/emails/${await find('nobody@example.com')}`,
     `/apps/acme/keys?revoke=${keyId}`,
     `/apps/acme/keys?replace=${keyId}`,
+    `/apps/acme/keys?networks=${keyId}`,
     '/apps/acme/settings?confirm=disable&done=saved',
     '/apps/old-shop/settings?confirm=delete',
     '/emails?confirm=retry',

@@ -1,8 +1,10 @@
 /** Every email and every hosted page in a language, with texts that are hard to lay out. */
+
+import type { OwnWordsByType } from '../../src/domain/app/own-words.ts'
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
 import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import type { CodePlace } from '../../src/domain/request/email-content.ts'
+import type { CodePlace, Purpose } from '../../src/domain/request/email-content.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-kinds.ts'
 import { type Rendered, renderEmail } from '../../src/templates/emails/render-email.ts'
 import { languageOf } from '../../src/templates/locales/locales.ts'
@@ -25,22 +27,38 @@ const newApp = (name: string): AppSettings => ({
 /** As wide as a code can be. */
 export const longCode = 'WM4W-WM4W-WM'
 
-type SampleOptions = { readonly app: string; readonly organisationName?: string; readonly code?: CodePlace }
+type SampleOptions = {
+  readonly app: string
+  readonly organisationName?: string
+  readonly code?: CodePlace
+  readonly formOfAddress?: string
+  readonly words?: OwnWordsByType
+  readonly purpose?: Purpose
+  /** Null for none. */
+  readonly inviterName?: string | null
+}
 
 export const renderSample = (
   locale: string,
   type: EmailType,
-  { app, organisationName = longName, code = 'none' }: SampleOptions,
+  {
+    app,
+    organisationName = longName,
+    inviterName = 'דנה كريم 山田',
+    code = 'none',
+    purpose,
+    ...settings
+  }: SampleOptions,
 ): Rendered =>
   renderEmail({
-    app: newApp(app),
+    app: { ...newApp(app), ...settings },
     type,
     content: {
       ...(code !== 'none' && { code: longCode }),
       ...(code === 'first' && { codeFirst: true as const }),
       ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
       ...{ url: `https://links.acme.test/auth?token=${'aB3-'.repeat(40)}`, hosted: true },
-      ...{ organisationName, inviterName: 'דנה كريم 山田' },
+      ...{ organisationName, ...(inviterName !== null && { inviterName }), ...(purpose && { purpose }) },
     },
     expiresAt: Date.UTC(2026, 10, 20, 17, 5),
     lifeLeftMs: 900_000,

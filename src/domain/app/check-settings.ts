@@ -4,6 +4,7 @@ import { emailTypes } from '../request/email-kinds.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-entry.ts'
 import { checkAuthHooks } from './check-auth-hooks.ts'
 import { checkDestination } from './hosted-link.ts'
+import { checkOwnWords, pruneOwnWords } from './own-words.ts'
 import { checkSenderDomains, parseSenderDomain } from './sender-domains.ts'
 import { type AppSettings, inOrder, readSetting, settingsByPath } from './settings.ts'
 
@@ -13,7 +14,7 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   if (tooLarge !== null) return refused(tooLarge)
   const urls = settings.allowedUrls.map(parseAllowedUrl)
   const apps = settings.appSchemes.map(parseAppScheme)
-  const domains = settings.senderDomains.map(parseSenderDomain)
+  const domains = settings.senderDomains.map((text) => parseSenderDomain(text))
   const [allowedUrls, appSchemes, senderDomains] = [valuesOf(urls), valuesOf(apps), valuesOf(domains)]
   const schemes = new Set(appSchemes.map((entry) => entry.scheme))
   const links = { allowedUrls, appSchemes, allowLocalhost: settings.allowLocalhost, schemes }
@@ -25,6 +26,8 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
     ...issuesOf(domains),
     ...checkSenderDomains({ ...settings, senderDomains }),
     ...checkHostedLinks(settings, links),
+    ...checkOwnWords(settings.words ?? {}, { name: settings.name, locales }),
+    ...(settings.useLinkDomain && settings.linkDomain === undefined ? [linkDomainMissing] : []),
     ...checkAuthHooks(settings.authHooks ?? {}, links),
   ]
   if (issues.length > 0) return refused(...issues)
@@ -33,7 +36,15 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
     appSchemes: texts(appSchemes),
     senderDomains: [...new Set(senderDomains)].toSorted(),
   }
-  return parsed(inOrder({ ...settings, ...lists }))
+  const { words, ...others } = settings
+  const kept = pruneOwnWords(words)
+  return parsed(inOrder({ ...others, ...lists, ...(kept && { words: kept }) }))
+}
+
+const linkDomainMissing: Issue = {
+  field: 'useLinkDomain',
+  code: 'link_domain_missing',
+  message: 'Set linkDomain as well, or useLinkDomain to false.',
 }
 
 /** Bounds what each change adds to the audit, and what lists of apps have to read. */

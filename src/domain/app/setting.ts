@@ -19,6 +19,7 @@ import { type Issue, issuesOf } from '../parsed.ts'
 import { parsePlainAddress } from '../request/email-address.ts'
 import type { EmailType } from '../request/email-kinds.ts'
 import type { HostedLinkMode } from './hosted-link.ts'
+import type { OwnWordsByType } from './own-words.ts'
 
 /** The parts of a setting, of which operators see most, and who may change it. */
 type Parts<Value> = {
@@ -34,8 +35,8 @@ type Parts<Value> = {
   /** The faults of a value that need no other. */
   readonly check?: (value: Value, field: string) => readonly Issue[]
   readonly option?: SettingOption
-  /** Its line in `app show`. */
-  readonly line?: readonly [name: string, describe?: (value: Value) => string]
+  /** Its line in `app show`; none for a value that `describe` has no words for. */
+  readonly line?: readonly [name: string, describe?: (value: Value) => string | undefined]
   readonly choices?: readonly string[]
   /** The names that an object may have, in order. */
   readonly keys?: readonly string[]
@@ -55,8 +56,8 @@ export const option = (group: string, flags: string, about: string, undo = ''): 
   return { group, flags, about, undo }
 }
 
-/** `map`: texts by the names in `keys`. `authHooks`: settings of auth servers by theirs. */
-type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'authHooks'
+/** `map`: texts by the names in `keys`. `authHooks` and `ownWords` have objects by theirs. */
+type Kind = 'text' | 'switch' | 'whole' | 'list' | 'choice' | 'map' | 'authHooks' | 'ownWords'
 
 /** An optional setting may be absent. One without a default must be given, unless it is optional. */
 export type Setting = Parts<never> & {
@@ -103,6 +104,7 @@ export const list = newSetting<readonly string[]>('list')
 export const linkMode = newSetting<HostedLinkMode>('choice')
 export const urlsOfTypes = newSetting<Readonly<Partial<Record<EmailType, string>>>>('map')
 export const authHooks = newOptional<AuthHookSettings>('authHooks')
+export const ownWords = newOptional<OwnWordsByType>('ownWords')
 
 type LimitParts = Pick<Parts<number>, 'label' | 'line'> & Pick<SettingOption, 'flags' | 'about'>
 

@@ -7,9 +7,12 @@
 import { authHookNames } from '../auth-hooks/auth-hooks.ts'
 import { deceptive, isDeceptive } from '../controls.ts'
 import { counted } from '../counts.ts'
+import { parseTransportName } from '../delivery/transport.ts'
+import { issuesOf } from '../parsed.ts'
 import { emailTypes } from '../request/email-kinds.ts'
 import { isWebhookUrl } from '../webhooks/webhook.ts'
-import { hostedLinkModes } from './hosted-link.ts'
+import { hostedLinkSettings } from './hosted-link-settings.ts'
+import { listOwnWords } from './own-words.ts'
 import {
   authHooks,
   both,
@@ -20,15 +23,16 @@ import {
   isNoAddress,
   isText,
   limit,
-  linkMode,
   list,
   option,
   optionalText,
+  ownWords,
   rule,
   text,
   toggle,
-  urlsOfTypes,
 } from './setting.ts'
+
+const formsOfAddress = ['formal', 'informal'] as const
 
 /** In the order in which they are kept and answered. */
 export const settingsTable = {
@@ -154,48 +158,15 @@ export const settingsTable = {
     ),
     line: ['older emails', (isOn) => (isOn ? 'superseded by newer ones' : 'sent as well')],
   }),
-  hostedLinks: linkMode({
-    choices: hostedLinkModes,
-    label: 'Hosted links',
-    default: 'auto',
-    check: rule(
-      (value) => hostedLinkModes.some((mode) => mode === value),
-      'unknown_mode',
-      `Must be one of ${hostedLinkModes.join(', ')}.`,
-    ),
-    option: option('Links that may be sent', '--hosted-links <mode>', 'which emails link to a Postern page instead'),
-    line: ['hosted links'],
-  }),
-  linkDestinations: urlsOfTypes({
-    keys: emailTypes,
-    default: {},
-    example: 'https://app.acme.test/auth/x',
-    label: 'Destinations of hosted links',
-    option: option(
-      'Links that may be sent',
-      '--link-destination <type=url>',
-      'what that page opens, by email type (repeatable)',
-      'remove a destination (repeatable)',
-    ),
-  }),
-  fallbackUrl: optionalText({
-    example: 'https://acme.test/get',
-    label: 'Page for devices without the app',
-    check: rule(isHttpsUrl, 'insecure_fallback', 'The fallback needs an https URL.'),
-    option: option('Links that may be sent', '--fallback-url <url>', 'https page for devices without the app'),
-    line: ['fallback'],
-  }),
-  newEmailUrl: optionalText({
-    example: 'https://app.acme.test/sign-in',
-    label: 'Page for a new email',
-    hint: 'The page of an expired hosted link has a button that opens it.',
-    check: rule(isHttpsUrl, 'insecure_new_email_url', 'The page needs an https URL.'),
-    option: option(
-      'Links that may be sent',
-      '--new-email-url <url>',
-      'https page where people ask for a new email, opened from the page of an expired link',
-    ),
-    line: ['new email'],
+  ...hostedLinkSettings,
+  transport: optionalText({
+    example: 'acme',
+    description: 'The transport whose relays send the mail of this app, in place of those of POSTERN_SMTP_URL.',
+    label: 'Transport',
+    role: 'service',
+    check: (value, field) => issuesOf([parseTransportName(value, field)]),
+    option: option('Sender', '--transport <name>', 'send by the relays of this transport; "" for those of the service'),
+    line: ['transport'],
   }),
   webhookUrl: optionalText({
     example: 'https://app.acme.test/postern',
@@ -257,6 +228,26 @@ export const settingsTable = {
       'language of the emails, such as de or pt-BR; "postern languages" lists them',
     ),
     line: ['locale'],
+  }),
+  formOfAddress: optionalText({
+    example: 'informal',
+    label: 'Form of address',
+    hint: 'In German, French, Spanish and Dutch.',
+    check: rule(
+      (value) => formsOfAddress.some((form) => form === value),
+      'unknown_form',
+      `Must be one of ${formsOfAddress.join(', ')}, or left out for the usual one of each language.`,
+    ),
+    option: option('Look', '--form-of-address <form>', 'formal or informal, in languages that have both'),
+    line: ['form of address'],
+  }),
+  words: ownWords({
+    keys: emailTypes,
+    description:
+      "Own words, by type of email and tag of the language: the subject, the sentence above the button and a sign-off. An email in a language without them is in Postern's words.",
+    label: 'Own words',
+    role: 'service',
+    line: ['own words', (words) => listOwnWords(words).join(', ')],
   }),
   limits: {
     role: 'admin' as const,

@@ -51,6 +51,8 @@ const patches: Readonly<Record<keyof typeof settingsFields, readonly [patch: unk
   newEmailUrl: ['https://evil.example', true],
   branding: [{ logoUrl: 'https://evil.example/x.png' }, true],
   locale: ['de', false],
+  formOfAddress: ['informal', false],
+  words: [{ magic_link: { en: { subject: 'Yours', text: 'Hello.' } } }, false],
   limits: [{ daily: 5 }, false],
 }
 

@@ -8,7 +8,8 @@ import { mergePatch } from '../settings-schema.ts'
 
 /** Every setting but those that send nobody and nothing anywhere. */
 function readDestinations(settings: Partial<AppSettings>) {
-  const { name, allowCodes, supersede, hostedLinks, locale, limits, from, branding, ...places } = settings
+  const { name, allowCodes, supersede, formOfAddress, words, hostedLinks, locale, limits, from, branding, ...places } =
+    settings
   return { ...places, from: from?.address, logoUrl: branding?.logoUrl }
 }
 

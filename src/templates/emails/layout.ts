@@ -144,10 +144,14 @@ function linkAndNotes(frame: Frame): Html {
   const { expires, notes } = letter
   const small = (colour: string) => `margin:0 0 12px;${writeFont('400 14px/1.55', frame)};color:${colour}`
   const opens = host === null ? html`` : html`<br>${strings.opens} ${host}`
+  const signOff =
+    letter.signOff === null
+      ? none
+      : html`<p class="ink" style="margin:24px 0 0;${writeFont('400 16px/1.55', frame)};color:#1b1f24">${keepHyphens(quoteNames(letter.signOff, strings))}</p>\n`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
   const link = `${writeFont('400 12px/1.55', frame)};color:#5b6472;word-break:break-all;overflow-wrap:anywhere`
   return html`<p class="ink" style="${small('#1b1f24')}">${keepTogether(expires, [texts.duration, texts.dateTime])}${opens}</p>
-<hr class="rule" style="${divider}">
+${signOff}<hr class="rule" style="${divider}">
 ${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}
 <p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}</p>
 <p class="soft" dir="ltr" style="margin:0;direction:ltr;text-align:${startSide(strings)}"><a class="soft" href="${url}" style="${link}">${url}</a></p>`
@@ -210,6 +214,7 @@ export function renderText({ letter, strings, app, texts }: Frame): string {
     ...letter.plainParagraphs.map((paragraph) => quoteNames(paragraph, strings)),
     ...(letter.code?.isFirst ? [...shownCode, button] : [button, ...shownCode]),
     host === null ? expires : `${expires}\n${strings.opens} ${host}`,
+    ...(letter.signOff === null ? [] : [quoteNames(letter.signOff, strings)]),
     ...notes,
     ...support,
     ['--', app.name, app.branding.addressLine].filter((line) => line !== undefined).join('\n'),

@@ -10,6 +10,7 @@ import { splitCode } from '../../domain/request/one-time-code.ts'
 import type { LinkTexts } from '../letter.ts'
 import { languageOf } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'
+import { withOwnWords } from './own-words.ts'
 import { writeLetter } from './write-letter.ts'
 
 export type TemplateInput = {
@@ -33,7 +34,7 @@ export const renderEmail = (input: TemplateInput): Rendered =>
   renderWith(makeLinkTexts(input), { ...input, code: codePlace(input.content) })
 
 export function makeLinkTexts({ app, content, expiresAt, lifeLeftMs }: Omit<TemplateInput, 'type'>): LinkTexts {
-  const { strings } = languageOf(content.locale ?? app.locale)
+  const { strings } = languageOf(content.locale ?? app.locale, app.formOfAddress)
   const { code = '' } = content
   const [codeHead, codeTail] = splitCode(code)
   return {
@@ -54,8 +55,10 @@ export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
 /** Renders with texts that are given, or with marks in their places. */
 export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
   const { app, content, type, code } = input
-  const { strings, language } = languageOf(content.locale ?? app.locale)
-  const letter = writeLetter(strings, { type, app: app.name, content, code, expiry: texts })
+  const chosen = languageOf(content.locale ?? app.locale, app.formOfAddress)
+  const { strings, language } = chosen
+  const usual = writeLetter(strings, { type, app: app.name, content, code, expiry: texts })
+  const letter = withOwnWords(usual, app, { type, code, content, language: chosen })
   const frame = { letter, strings, app, language, texts }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame), language }
 }

@@ -20,13 +20,14 @@ type LetterInput = {
 export function writeLetter(strings: Strings, { type, app, content, code, expiry }: LetterInput): Letter {
   if (emailKinds[type].hasNames) {
     const { ignore, ...words } = strings.invitation(app, toInvitation(content))
-    return { ...words, expires: strings.expires(expiry, 'none'), notes: [ignore] }
+    return { ...words, expires: strings.expires(expiry, 'none'), signOff: null, notes: [ignore] }
   }
   const kind = content.purpose ?? type
   const { ignore, ...words } = strings.words(kind, app, code)
   const keepPrivate = letterKinds[kind].isPrivate || code !== 'none' ? [strings.keepPrivate] : []
   const neverAsk = code === 'none' ? [] : [strings.neverAsk(app)]
-  return { ...words, expires: strings.expires(expiry, code), notes: [ignore, ...keepPrivate, ...neverAsk] }
+  const notes = [ignore, ...keepPrivate, ...neverAsk]
+  return { ...words, expires: strings.expires(expiry, code), signOff: null, notes }
 }
 
 const toInvitation = ({ organisationName = '', inviterName }: LetterInput['content']) => ({

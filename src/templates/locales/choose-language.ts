@@ -4,7 +4,7 @@
  * and script: nobody gets letters that they cannot read.
  */
 import { LruMap } from '../../domain/lru-map.ts'
-import { languageTags, readLanguageFile } from './language-files.ts'
+import { languageTags, otherForms, readLanguageFile } from './language-files.ts'
 import { languageOf } from './locales.ts'
 
 /** Characters of what is asked for. */
@@ -18,6 +18,10 @@ const chosen = new LruMap<string, { readonly tag: string | null }>(1000)
 export function loadLanguages(): void {
   table ??= newTable()
   for (const tag of languageTags) languageOf(tag)
+  for (const name of otherForms) {
+    const [tag = '', form] = name.split('.')
+    languageOf(tag, form)
+  }
 }
 
 /** The tag of one of our languages; null if none fits, or if the text asks for nothing that can be read. */

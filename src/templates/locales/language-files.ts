@@ -88,11 +88,24 @@ export const languageTags: readonly string[] = readdirSync(folder)
   .filter(hasFormats)
   .sort()
 
-/** A file that `extends` another has the texts that differ from it. */
-export function readLanguageFile(tag: string): LanguageFile {
-  const own = JSON.parse(readFileSync(new URL(`${tag}${ending}`, folder), 'utf8')) as LanguageFile
-  if (own.extends === undefined) return own
-  const base = readLanguageFile(own.extends)
+/** `TAG.FORM` for languages with two forms of address: the texts that differ in the other form. */
+export const otherForms: readonly string[] = readdirSync(new URL('forms/', folder))
+  .map((name) => name.slice(0, -ending.length))
+  .filter((name) => languageTags.includes(name.split('.')[0] ?? ''))
+
+const read = (path: string) => JSON.parse(readFileSync(new URL(`${path}${ending}`, folder), 'utf8')) as LanguageFile
+
+/**
+ * A file that `extends` another has the texts that differ from it.
+ * @param form `formal` or `informal`; the usual one if the language has no other
+ */
+export function readLanguageFile(tag: string, form = ''): LanguageFile {
+  if (otherForms.includes(`${tag}.${form}`)) return extend(readLanguageFile(tag), read(`forms/${tag}.${form}`))
+  const own = read(tag)
+  return own.extends === undefined ? own : extend(readLanguageFile(own.extends), own)
+}
+
+function extend(base: LanguageFile, own: Partial<LanguageFile>): LanguageFile {
   const entries = Object.entries({ ...base, ...own }).map(([name, value]) => {
     const inherited = base[name as keyof LanguageFile]
     return [name, typeof value === 'object' ? { ...(inherited as object), ...value } : value]

@@ -5,7 +5,7 @@ import { renderSample } from '../../../test/support/language-samples.ts'
 import { codePlaces, purposes } from '../../domain/request/email-content.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { writeLetter } from '../emails/write-letter.ts'
-import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
+import { type LanguageFile, languageTags, otherForms, readLanguageFile } from './language-files.ts'
 import { languageOf } from './locales.ts'
 import { makeStrings } from './strings.ts'
 
@@ -21,7 +21,13 @@ function listTexts(file: LanguageFile): Texts {
   return new Map(collect(texts, ''))
 }
 
-const files = new Map(languageTags.map((tag) => [tag, readLanguageFile(tag)]))
+/** By tag, and with their other form of address as `de.informal`. */
+const files = new Map(
+  [...languageTags, ...otherForms].map((name) => {
+    const [tag = '', form] = name.split('.')
+    return [name, readLanguageFile(tag, form)]
+  }),
+)
 const english = listTexts(readLanguageFile('en'))
 const translations = [...files].filter(([tag]) => !tag.startsWith('en'))
 
@@ -65,9 +71,45 @@ test('no English is left, and nobody forgot a text', () => {
     }
 })
 
+test('an email has one form of address: no word of the other one is left', () => {
+  const words: Readonly<Record<string, RegExp>> = {
+    de: /\b(du|dich|dir|dein\w*)\b/i,
+    'de.informal': /\b(Sie|Ihr\w*|Ihnen)\b/,
+    fr: /\b(tu|te|toi|ton|ta|tes|tien\w*)\b/i,
+    'fr.informal': /\b(vous|votre|vos|vôtre|(?!chez)\w+ez)\b/i,
+    es: /\b(usted|su|sus|suya|use|escriba|confirme|ignore)\b/i,
+    'es.formal': /\b(tú|tu|tus|te|ti|tuya|usa|escribe|confirma|ignora)\b/i,
+    nl: /\b(u|uw|uzelf)\b/i,
+    'nl.formal': /\b(je|jij|jijzelf|jou|jouw)\b/i,
+  }
+  assert.deepEqual(
+    Object.keys(words)
+      .filter((name) => name.includes('.'))
+      .toSorted(),
+    otherForms.toSorted(),
+  )
+  for (const [name, other] of Object.entries(words)) {
+    const file = files.get(name) as LanguageFile
+    const spoken = [...listTexts(file), ...Object.entries(file.language.withoutButton)]
+    for (const [place, text] of spoken) assert.doesNotMatch(text.replaceAll(/\{\w+\}/g, ''), other, `${name} ${place}`)
+  }
+})
+
+test('an email is in the form of address of its app, where its language has two', () => {
+  const textOf = (locale: string, formOfAddress?: string) =>
+    renderSample(locale, 'password_reset', { app: 'Acme', ...(formOfAddress && { formOfAddress }) }).text
+  assert.match(textOf('de'), /für Ihr Konto/)
+  assert.equal(textOf('de', 'formal'), textOf('de'))
+  assert.match(textOf('de', 'informal'), /für dein Konto/)
+  assert.match(textOf('es', 'formal'), /para su cuenta/)
+  assert.equal(textOf('es', 'informal'), textOf('es'))
+  assert.equal(textOf('pl', 'informal'), textOf('pl'))
+})
+
 test('French has a space that does not break before its double punctuation', () => {
-  for (const [place, text] of listTexts(readLanguageFile('fr')))
-    assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/u, place)
+  for (const name of ['fr', 'fr.informal'])
+    for (const [place, text] of listTexts(files.get(name) as LanguageFile))
+      assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/u, `${name} ${place}`)
 })
 
 /** How wide a text is where letters have one width: a character of East Asia takes two columns. */
@@ -108,7 +150,7 @@ test('subjects, buttons and preheaders fit where they are shown', () => {
 test('a text that is read from right to left begins with a letter that says so', () => {
   const rightToLeft = ['Arab', 'Hebr', 'Syrc', 'Thaa', 'Nkoo', 'Adlm']
   for (const [tag, file] of files) {
-    const { script = '' } = new Intl.Locale(tag).maximize()
+    const { script = '' } = new Intl.Locale(tag.split('.')[0] ?? '').maximize()
     assert.equal(file.language.direction, rightToLeft.includes(script) ? 'rtl' : 'ltr', tag)
     if (file.language.direction === 'ltr') continue
     for (const [place, text] of listTexts(file))

@@ -1,11 +1,11 @@
 /** The languages that emails and hosted pages can be written in, each read at its first use. */
-import { languageTags, readLanguageFile } from './language-files.ts'
+import { languageTags, otherForms, readLanguageFile } from './language-files.ts'
 import { makeStrings, type Strings } from './strings.ts'
 
 export { languageTags }
 
-/** The texts of a language, and its tag for `lang` attributes. */
-export type Language = { readonly strings: Strings; readonly language: string }
+/** The texts of a language, its tag for `lang` attributes, and the tag of the language that it varies. */
+export type Language = { readonly strings: Strings; readonly language: string; readonly parent?: string | undefined }
 
 const english = 'en'
 const languages = new Map<string, Language>()
@@ -28,12 +28,18 @@ export function readBy(tag: string): readonly string[] {
   return names
 }
 
-/** English if the tag is none of ours. */
-export function languageOf(tag: string): Language {
-  const known = languages.get(tag)
+/**
+ * English if the tag is none of ours.
+ * @param form the form of address; the usual one if the language has no other
+ */
+export function languageOf(tag: string, form?: string): Language {
+  const name = form === undefined ? tag : `${tag}.${form}`
+  const known = languages.get(name)
   if (known !== undefined) return known
   if (tag !== english && !languageTags.includes(tag)) return languageOf(english)
-  const language = { language: tag, strings: makeStrings(tag, readLanguageFile(tag)) }
-  languages.set(tag, language)
+  if (form !== undefined && !otherForms.includes(name)) return languageOf(tag)
+  const file = readLanguageFile(tag, form)
+  const language = { language: tag, parent: file.extends, strings: makeStrings(tag, file) }
+  languages.set(name, language)
   return language
 }

@@ -7,7 +7,7 @@ import { type EmailType, emailKinds } from '../../domain/request/email-kinds.ts'
 import type { Expiry, Letter, Paragraph } from '../letter.ts'
 import type { LanguageFile } from './language-files.ts'
 
-type Words = Omit<Letter, 'expires' | 'notes'> & {
+type Words = Omit<Letter, 'expires' | 'notes' | 'signOff'> & {
   readonly ignore: string
 }
 
@@ -45,6 +45,8 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   invitation(app: string, invitation: Invitation): Words
   /** When the link, the code or both expire, by where the code is. */
   expires(expiry: Expiry, code: CodePlace): string
+  /** For the text part, which has no button. */
+  withoutButton(text: string): string
   /** Tells the reader to give the code to nobody. */
   neverAsk(app: string): string
   readonly linkHint: string
@@ -73,7 +75,8 @@ type LetterKind = keyof typeof letterKinds
 
 type Values = Readonly<Record<string, string>>
 
-const fill = (text: string, values: Values): string =>
+/** Puts values into their placeholders. */
+export const fill = (text: string, values: Values): string =>
   text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
 
 const rightToLeft =
@@ -119,6 +122,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
       }
     },
     expires: ({ duration, dateTime }, place) => fill(expires[place], { in: duration, duration, dateTime }),
+    withoutButton: (text) => replaceWords(text, file.language.withoutButton),
     neverAsk: ofApp(file.code.neverAsk),
     linkHint: file.linkHint,
     opens: file.opens,
@@ -170,8 +174,8 @@ function splitContact(text: string): readonly [before: string, after: string] {
   return [before, after]
 }
 
-/** Names that people typed become pieces of their own. */
-const splitNames = (text: string, values: Values, names: Values): Paragraph =>
+/** The same, but names that people typed become pieces of their own. */
+export const splitNames = (text: string, values: Values, names: Values): Paragraph =>
   text
     .split(/(\{\w+\})/)
     .filter((piece) => piece !== '')

@@ -111,6 +111,8 @@ test('every setting that can be sent is stored and answered', async () => {
     },
     ...{ branding: { logoUrl: 'https://acme.test/l.png', accentColour: '#123456', addressLine: 'X' } },
     linkDestinations: { magic_link: 'acme://auth/x' },
+    formOfAddress: 'informal',
+    words: { magic_link: { en: { subject: 'Your link', text: 'Welcome back.' } } },
     authHooks: { supabase: { lifeSeconds: { signup: 600 }, organisationName: 'Acme' } },
   }
   await service.store.putTransport({ name: 'full', sealed: '', before: null, after: [] }, operator)

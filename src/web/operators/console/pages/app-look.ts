@@ -13,7 +13,7 @@ import { languageTags, nameLanguage, readBy } from '../../../../templates/locale
 import { emailTypeNames, readEmailType } from '../../email-types.ts'
 import { emailInput, type Fields, newForm } from '../form.ts'
 import { languageChoices, languageOrApp, readLanguage } from '../language-choices.ts'
-import { hiddenFields, renderFrames, section, table, tabs } from '../parts.ts'
+import { hiddenFields, linkButton, renderFrames, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { readSettings, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
@@ -26,12 +26,19 @@ const codeChoices = [
   ['first', 'a code first'],
 ] as const
 
+const formChoices = [
+  ['', 'as usual: Sie, vous, tú, je'],
+  ['formal', 'formal: Sie, vous, usted, u'],
+  ['informal', 'informal: du, tu, tú, je'],
+] as const
+
 const paths = {
   logoUrl: 'branding.logoUrl',
   accentColour: 'branding.accentColour',
   addressLine: 'branding.addressLine',
   supportContact: 'supportContact',
   locale: 'locale',
+  formOfAddress: 'formOfAddress',
 } as const
 
 const fields = settingFields(paths)
@@ -46,6 +53,7 @@ const lookForm = newForm('look', {
     attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7" data-colour`,
   },
   locale: { ...fields.locale, choices: languageChoices },
+  formOfAddress: { ...fields.formOfAddress, choices: formChoices },
   in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
   code: { label: 'Preview with', choices: codeChoices, hint: 'Not saved. Invitations have no code.' },
 })
@@ -89,6 +97,7 @@ ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderEmail(`${path}/email?${search(type)}`, rendered.value) : none}
+<p>${linkButton(`/apps/${app.slug}/words?type=${type}&in=${fields.in || app.locale}`, 'Words of this email')}</p>
 ${visit.may('operator') && app.status === 'active' ? section('Send this email to yourself', renderSend(app, type, fields)) : none}
 ${renderLanguages(app, type)}`
   return {
@@ -154,6 +163,7 @@ ${field('accentColour', { hint, disabled })}
 ${field('addressLine', { disabled })}
 ${field('supportContact', { disabled })}
 ${field('locale', { disabled })}
+${field('formOfAddress', { disabled })}
 ${field('in')}
 ${field('code')}
 ${save}</form>`

@@ -17,6 +17,7 @@ import {
   showWebhooks,
   testWebhook,
 } from './app-webhooks.ts'
+import { saveWords, showWords, showWordsEmail } from './app-words.ts'
 import { listApps, sendTestEmail, showApp } from './apps.ts'
 import { showAudit } from './audit.ts'
 import { showDelivery } from './delivery.ts'
@@ -59,6 +60,9 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /apps/:app/look', showLook],
   ['POST /apps/:app/look', saveLook],
   ['GET /apps/:app/look/email', showLookEmail],
+  ['GET /apps/:app/words', showWords],
+  ['POST /apps/:app/words', saveWords],
+  ['GET /apps/:app/words/email', showWordsEmail],
   ['GET /apps/:app/keys', showKeys],
   ['POST /apps/:app/keys', createKey],
   ['POST /apps/:app/keys/:key/networks', saveNetworks],

@@ -1,0 +1,145 @@
+/**
+ * Own words of an app, for one type of email and one language: a form, and the email beside that in Postern's
+ * words. A preview is a form by GET, as on the page of the look.
+ */
+import { ownWordsMax, placeholdersOf } from '../../../../domain/app/own-words.ts'
+import type { EmailType } from '../../../../domain/request/email-kinds.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
+import type { AppResource } from '../../../../management/resources.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { nameLanguage } from '../../../../templates/locales/locales.ts'
+import { emailTypeNames, readEmailType } from '../../email-types.ts'
+import { type Fields, newForm } from '../form.ts'
+import { languageChoices, readLanguage } from '../language-choices.ts'
+import { facts, hiddenFields, linkButton, renderFrames, section, tabs } from '../parts.ts'
+import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
+import { appHead, findApp } from './apps.ts'
+import { optional, saveApp, showAgain, versionField } from './change.ts'
+
+type Chosen = { readonly type: EmailType; readonly tag: string }
+
+const readChosen = (app: AppResource, given: URLSearchParams): Chosen => ({
+  type: readEmailType(given.get('type')),
+  tag: readLanguage(given.get('in')) ?? app.locale,
+})
+
+const names = ['subject', 'text', 'signOff'] as const
+
+function newWordsForm({ type, tag }: Chosen) {
+  const field = (name: (typeof names)[number], label: string) => ({
+    label,
+    attributes: html`lang="${tag}" dir="auto" maxlength="${ownWordsMax[name]}" autocomplete="off"`,
+    faults: [`words.${type}.${tag}.${name}`, `settings.words.${type}.${tag}.${name}`],
+  })
+  return newForm('words', {
+    subject: field('subject', 'Subject'),
+    text: field('text', 'Sentence above the button'),
+    signOff: field('signOff', 'Sign-off'),
+  })
+}
+
+const savedFields = ({ words }: AppResource, { type, tag }: Chosen): Fields => ({
+  ...{ subject: '', text: '', signOff: '' },
+  ...words?.[type]?.[tag],
+})
+
+/** The merge patch of the form: without any text, the words are removed. */
+function toPatch(given: Fields, { type, tag }: Chosen): object {
+  const texts = names.map((name) => [name, optional(given[name] ?? null)] as const)
+  const own = texts.some(([, text]) => text !== null) ? Object.fromEntries(texts) : null
+  return { words: { [type]: { [tag]: own } } }
+}
+
+export const showWords = async (visit: Visit): Promise<PageAnswer> =>
+  wordsPage(visit, await findApp(visit), visit.query, null)
+
+async function wordsPage(
+  visit: Visit,
+  app: AppResource,
+  given: URLSearchParams,
+  refused: OperationError | null,
+): Promise<PageAnswer> {
+  const chosen = readChosen(app, given)
+  const { type, tag } = chosen
+  const saved = savedFields(app, chosen)
+  const { fields, error: notSaved } = given.has('subject')
+    ? showAgain(saved, given, refused)
+    : { fields: saved, error: refused }
+  const [rendered, usual] = await Promise.all([preview(visit, fields, chosen), preview(visit, {}, chosen)])
+  const error = notSaved ?? (rendered.ok ? null : rendered.error)
+  const shown = newWordsForm(chosen).show(fields, error)
+  const path = `/apps/${app.slug}/words`
+  const entries = emailTypeNames.map(([name, label]) => [label, `${path}?type=${name}&in=${tag}`] as const)
+  const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
+  const frame = (texts: Fields) => `${path}/email?${new URLSearchParams({ ...texts, type, in: tag })}`
+  const body = html`${appHead(app, 'Look', visit)}
+${shown.problem}
+${tabs('Emails', entries, current)}
+${section(`Own words in ${nameLanguage(tag)}`, renderForm(app, shown, { chosen, mayChange: visit.may('admin') && visit.seesAll }))}
+<p class="soft">Emails with a code first, and those of auth servers that change an address or confirm a person, are always in Postern’s words.</p>
+${facts([
+  ['Subject, these words', subjectOf(rendered)],
+  ['Subject, Postern’s words', subjectOf(usual)],
+])}
+<div class="frames">${renderFrames(frame(fields), [['These words', 'phone light']])}${renderFrames(frame({}), [['Postern’s words', 'phone light']])}</div>`
+  return {
+    title: `Words of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(error && { status: toHttpStatus(error) }),
+  }
+}
+
+const subjectOf = (rendered: Awaited<ReturnType<typeof preview>>): Html | null =>
+  rendered.ok ? html`<bdi>${rendered.value.subject}</bdi>` : null
+
+/** The email in these words; in Postern's without any. */
+const preview = ({ call, params }: Visit, words: Fields, chosen: Chosen) => {
+  const patch = toPatch(words, chosen)
+  return call('app.preview', {
+    params: { app: params.app ?? '' },
+    body: { type: chosen.type, locale: chosen.tag, settings: isEmpty(words) ? { words: null } : patch },
+  })
+}
+
+const isEmpty = (words: Fields): boolean => names.every((name) => optional(words[name] ?? null) === null)
+
+type FormParts = { readonly chosen: Chosen; readonly mayChange: boolean }
+
+function renderForm(
+  app: AppResource,
+  { field }: { field: (name: (typeof names)[number], options: { disabled: boolean }) => Html },
+  { chosen: { tag, type }, mayChange }: FormParts,
+): Html {
+  const path = `/apps/${app.slug}/words`
+  const disabled = !mayChange
+  const placeholders = placeholdersOf(type).map((name, n) => html`${n === 0 ? '' : ', '}<code>{${name}}</code>`)
+  const languages = languageChoices().map(
+    ([value, label]) => html`<option value="${value}"${value === tag ? html` selected` : none}>${label}</option>`,
+  )
+  const save = mayChange
+    ? html`<button>Preview</button><button class="main" formmethod="post" formaction="${path}">Save</button>`
+    : html`<span class="soft">An admin of the whole service can change this.</span>`
+  return html`<form method="get" action="${path}" class="filters">${hiddenFields({ type })}
+<div class="field"><label for="words-in">Language</label><select id="words-in" name="in">${languages}</select></div><button>Show</button></form>
+<p class="soft">Plain text; ${placeholders} ${placeholders.length === 1 ? 'becomes the app’s name' : 'become names'}. A domain, an @ or five digits in a row are refused, because mail clients make links of them. Subject and sentence go together. If all three are empty, the email is in Postern’s words.</p>
+<form method="get" action="${path}" class="stack">${versionField(app)}${hiddenFields({ type, in: tag })}
+${names.map((name) => field(name, { disabled }))}
+<div class="actions">${save}${linkButton(`/apps/${app.slug}/look?type=${type}&in=${tag}`, 'Back to the look')}</div></form>`
+}
+
+/** An email alone, for a frame: in the words of the address, or in those of Postern. */
+export async function showWordsEmail(visit: Visit): Promise<PageAnswer> {
+  const chosen = readChosen(await findApp(visit), visit.query)
+  const rendered = await preview(visit, Object.fromEntries(visit.query), chosen)
+  return { frame: rendered.ok ? rendered.value.html : html`<p>These words cannot be sent.</p>`.text }
+}
+
+export async function saveWords(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const chosen = readChosen(app, visit.form)
+  const error = await saveApp(visit, app, toPatch(Object.fromEntries(visit.form), chosen))
+  if (error !== null) return wordsPage(visit, await findApp(visit), visit.form, error)
+  const shown = new URLSearchParams({ type: chosen.type, in: chosen.tag })
+  return { redirect: `/apps/${app.slug}/words?${shown}`, notice: 'saved' }
+}
