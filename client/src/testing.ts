@@ -1,6 +1,6 @@
 /**
- * For tests of apps: a client that captures instead of sending, and a reader of the inbox of
- * `postern dev`. Only the service validates emails: to test its refusals, use the inbox.
+ * For tests of apps: a client that captures instead of sending, and a reader of the inbox of `postern dev`,
+ * or of the test keys of a service. Only the service validates emails: to test its refusals, use the inbox.
  */
 import type { EmailType } from './email.ts'
 import { Postern } from './postern.ts'
@@ -65,7 +65,7 @@ export class CapturingPostern extends Postern {
   }
 }
 
-/** An email in the inbox of `postern dev`. Times are ISO 8601. */
+/** An email in the inbox. Times are ISO 8601. */
 export type InboxEmail = {
   readonly id: string
   readonly app: string
@@ -90,18 +90,35 @@ const late = (message = 'No such email arrived in the inbox in time.') => new Po
 /** The longest that the inbox lets a request wait. */
 const waitMaxMs = 25_000
 
+/** The inbox of an app's test keys, in a service. */
+export type TestKeyInbox = {
+  /** Address of the console, which also answers the management API. */
+  readonly url: string
+  /** The slug of the app. */
+  readonly app: string
+  /** A management token of an operator of the app: `psa_…`. */
+  readonly token: string
+}
+
 /**
- * Reads the inbox of `postern dev`. A reader returns emails that arrive after its creation: create it
- * before your app sends.
+ * Reads the inbox of `postern dev`, or that of an app's test keys. A reader returns emails that arrive after
+ * its creation: create it before your app sends.
  */
 export class DevInbox {
   readonly #url: string
+  readonly #headers: Readonly<Record<string, string>>
   readonly #given = new Set<string>()
   readonly #madeAt = new Date().toISOString()
 
-  /** @param url address of the inbox or of the console that it is part of. Default http://127.0.0.1:4022 */
-  constructor(url = 'http://127.0.0.1:4022') {
-    this.#url = `${url.replace(/(?:\/inbox)?\/*$/, '')}/api/inbox`
+  /**
+   * @param inbox address of the inbox of `postern dev`, or of the console that it is part of; or an inbox of
+   * test keys. Default http://127.0.0.1:4022
+   */
+  constructor(inbox: string | TestKeyInbox = 'http://127.0.0.1:4022') {
+    const { url, ...keys } = typeof inbox === 'string' ? { url: inbox } : inbox
+    const base = url.replace(/(?:\/inbox)?\/*$/, '')
+    this.#url = 'app' in keys ? `${base}/v1/apps/${encodeURIComponent(keys.app)}/inbox` : `${base}/api/inbox`
+    this.#headers = 'token' in keys ? { authorization: `Bearer ${keys.token}` } : {}
   }
 
   /**
@@ -131,10 +148,10 @@ export class DevInbox {
     const beganAt = Date.now()
     // The inbox ends the wait; this is for one that does not.
     const signal = AbortSignal.timeout(waitMs + 1000)
-    const answer = await fetch(`${this.#url}/wait?${query}`, { signal }).catch(() => null)
+    const answer = await fetch(`${this.#url}/wait?${query}`, { signal, headers: this.#headers }).catch(() => null)
     if (answer === null) {
       if (signal.aborted) throw late()
-      throw new PosternError('network_error', `No inbox answers at ${this.#url}: is \`postern dev\` running?`)
+      throw new PosternError('network_error', `No inbox answers at ${this.#url}: is Postern running?`)
     }
     const json = (await answer.json().catch(() => null)) as InboxAnswer | null
     if (answer.ok && json !== null) return json as InboxEmail

@@ -210,8 +210,8 @@ test('the types are those of the service, and keep out what it would refuse', ()
   type Code = Exclude<keyof typeof refusals, 'notice_not_sent' | 'unsupported_email'>
   const codes: Same<Code, Extract<PosternErrorCode, Code>> = true
   const types: Same<EmailType, ServerEmailType> = true
-  // The purpose is for auth servers alone.
-  const fields: Same<Exclude<keyof EmailRequest, 'purpose'>, Fields<Email>> = true
+  // These two are for auth servers alone.
+  const fields: Same<Exclude<keyof EmailRequest, 'purpose' | 'rule'>, Fields<Email>> = true
   assert.ok(codes && types && fields)
   const named: Sendable<Common & { type: 'organisation_invite'; organisationName: string }> = true
   const nameless: Sendable<Common & { type: 'organisation_invite' }> = false

@@ -65,7 +65,7 @@ const byCode = (counts: Readonly<Record<string, number>>): string =>
     .map(([code, count]) => `${count} × ${code}`)
     .join(', ')
 
-type RefusalOptions = { app?: string; code?: string; key?: string; to?: string; limit: number }
+type RefusalOptions = { app?: string; code?: string; key?: string; to?: string; limit: number; test?: true }
 
 const listRefusals = command({
   use: 'list [app]',
@@ -75,12 +75,19 @@ const listRefusals = command({
     option('--code <code>', 'filter by the code of the refusal, e.g. url_not_allowed'),
     option('--key <key>', 'filter by the id of the key'),
     option('--to <address>', 'filter by recipient'),
+    option('--test', 'requests with test keys, which are left out otherwise'),
     limitOption(),
   ],
   examples: ['postern refusal list acme', 'postern refusal list --to ada@example.com'],
-  async run({ call }, [named]: readonly [string | undefined], { app = named, code, key, limit, to }: RefusalOptions) {
+  async run(
+    { call },
+    [named]: readonly [string | undefined],
+    { app = named, code, key, limit, test, to }: RefusalOptions,
+  ) {
     const recipient = to === undefined ? undefined : (await call('email.find', { body: { to, limit: 1 } })).recipient
-    const query = given({ app, code, key, recipient }) as NonNullable<CallInput<'refusal.list'>['query']>
+    const query = given({ app, code, key, recipient, test: test && 'true' }) as NonNullable<
+      CallInput<'refusal.list'>['query']
+    >
     const refusals = await listAll(call, 'refusal.list', { query }, limit)
     return { refusals, slugs: (await call('app.names', {})).slugs }
   },

@@ -3,17 +3,17 @@ import { Option } from 'commander'
 import { keepDays } from '../domain/bounds.ts'
 import { counted } from '../domain/counts.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
-import { type EmailType, emailTypes } from '../domain/request/email-kinds.ts'
+import type { EmailType } from '../domain/request/email-kinds.ts'
 import { listAll } from '../management/list-all.ts'
 import type { EmailResource } from '../management/resources.ts'
 import type { SuppressionResource } from '../management/suppressions/suppressions.ts'
 import { type CommandGroup, command, given, option } from './command.ts'
 import type { CommandContext } from './context.ts'
-import { limitOption, pastOption } from './options.ts'
+import { emailTypeOption, limitOption, pastOption } from './options.ts'
 import { formatTime, formatTimeAndAge, listing, record, UsageError } from './output.ts'
 
-type Filters = { app?: string; key?: string; type?: EmailType; state?: EmailState; since?: string }
-type ListOptions = Filters & { to?: string; limit: number }
+type Filters = { app?: string; key?: string; test?: 'true'; type?: EmailType; state?: EmailState; since?: string }
+type ListOptions = Omit<Filters, 'test'> & { to?: string; limit: number; test?: true }
 
 const list = command({
   use: 'list',
@@ -23,12 +23,14 @@ const list = command({
     new Option('--state <state>', 'filter by state').choices(emailStates),
     option('--to <address>', 'filter by recipient'),
     option('--key <key>', 'filter by the id of the delivery key'),
-    new Option('--type <type>', 'filter by type').choices(emailTypes),
+    option('--test', 'the emails of test keys, which are left out otherwise'),
+    emailTypeOption(),
     pastOption('--since', 'accepted since: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp'),
     limitOption(),
   ],
   examples: ['postern email list --to ana@example.com'],
-  async run(context, _, { limit, to, ...filters }: ListOptions) {
+  async run(context, _, { limit, test, to, ...others }: ListOptions) {
+    const filters: Filters = { ...others, ...(test && { test: 'true' }) }
     const found = to === undefined ? null : await find(context, { ...filters, to }, limit)
     const emails = found?.items ?? (await listAll(context.call, 'email.list', { query: filters }, limit))
     const { slugs } = await context.call('app.names', {})
@@ -64,7 +66,8 @@ const show = command({
     const summary = record([
       ['id', email.id],
       ['app', app],
-      ['key', email.key ?? 'none: a test email'],
+      ['key', email.key ?? 'none: sent to try the app'],
+      ['test', email.test ? 'yes: nothing of it is real' : null],
       ['type', email.type],
       ['state', email.state],
       ['reason', email.reason],

@@ -51,6 +51,8 @@ export const limitOption = (): Option => option('--limit <n>', 'maximum rows', p
 
 export const roleOption = (about: string): Option => new Option('--role <role>', about).choices(roles)
 
+export const emailTypeOption = (): Option => new Option('--type <type>', 'filter by type').choices(emailTypes)
+
 export const typeOption = (): Option =>
   new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link')
 

@@ -18,6 +18,7 @@ import { emailCommands } from './email.ts'
 import { exportCommand, importCommand } from './export.ts'
 import { forgetCommand } from './forget.ts'
 import { readGlobalOptions } from './global-options.ts'
+import { inboxCommands } from './inbox.ts'
 import { keyCommands } from './key.ts'
 import { CommandFailed, newOutput, type Output, UsageError } from './output.ts'
 import { consoleCommands, personCommands, sessionCommands } from './person.ts'
@@ -28,6 +29,7 @@ import { migrateCommand, serveCommand } from './serve.ts'
 import { aboutCommand, auditCommand, statusCommand, whoamiCommand } from './status.ts'
 import { suppressionCommands } from './suppression.ts'
 import { tokenCommands } from './token.ts'
+import { transportCommands } from './transport.ts'
 import { checkLinkCommand, languagesCommand, previewCommand, sendTestCommand } from './try-email.ts'
 
 /** All commands, by the task that they are for. */
@@ -37,8 +39,10 @@ export const tasks: Readonly<Record<string, readonly (CommandSpec | CommandGroup
     ...[statusCommand, emailCommands, refusalCommands, queueCommand, activityCommand],
     ...[usageCommand, suppressionCommands, reportCommands, auditCommand, exportCommand],
   ],
-  'Set up an app': [appCommands, keyCommands, domainCommands, authHookCommands, webhookCommands, applyCommand],
-  'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, languagesCommand],
+  'Set up an app': [
+    ...[appCommands, keyCommands, domainCommands, transportCommands, authHookCommands, webhookCommands, applyCommand],
+  ],
+  'Try an email': [checkLinkCommand, previewCommand, sendTestCommand, inboxCommands, languagesCommand],
   'Give people access': [consoleCommands, personCommands, sessionCommands, tokenCommands, whoamiCommand],
   'Keep the database': [aboutCommand, backupCommand, restoreCommand, copyCommand, importCommand, forgetCommand],
 }

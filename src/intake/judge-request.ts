@@ -6,8 +6,16 @@
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
 import type { AppPolicy } from '../domain/app/app-policy.ts'
-import { chooseHostedLink, formatHostedPath, formatOriginalPath, type LinkTarget } from '../domain/app/hosted-link.ts'
-import { type AppId, newId } from '../domain/id.ts'
+import {
+  chooseHostedLink,
+  formatHostedPath,
+  formatOriginalPath,
+  type LinkOwner,
+  type LinkTarget,
+} from '../domain/app/hosted-link.ts'
+import { chooseLinkPlace } from '../domain/app/link-domain.ts'
+import { isTestSide, readSimulatedOutcome, realSide, simulatedOutcomes, testDomain } from '../domain/app/test-side.ts'
+import { newId } from '../domain/id.ts'
 import type { Issue, Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
 import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
@@ -28,12 +36,14 @@ export type IncomingRequest = {
   readonly authorization: string | undefined
   readonly idempotencyKey: string | undefined
   readonly body: ReceivedBody
+  /** The address of the client, which few requests are judged by. */
+  readonly address: () => string
 }
 
 /** The hosted links of this service. Without a base URL it has none. */
 export type LinkHost = {
   readonly baseUrl: string | null
-  readonly seal: (appId: AppId, target: LinkTarget) => string
+  readonly seal: (owner: LinkOwner, target: LinkTarget) => string
 }
 
 /** The language of an email whose request asks for some. `isKnown`: one of those; otherwise the app's own. */
@@ -113,11 +123,25 @@ export type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedL
 /** Judges the link of a well-formed request, and makes the email. */
 export function judgeEmail(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
   const { policy, links } = context
+  const choice = chooseOutcome(request, policy)
+  if (choice !== null) return choice
   const link = parseAuthLink(request.url, policy.schemes)
   if (!link.ok) return { code: 'invalid_url', issues: link.issues }
   const judged = judgeLink(link.value, request.type, { policy, baseUrl: links.baseUrl })
   if ('code' in judged) return judged
   return finish(context, request, { link: link.value, ...judged })
+}
+
+/** A test key sends only to addresses that choose an outcome. */
+function chooseOutcome({ to }: EmailRequest, { id }: AppPolicy): Rejection | null {
+  if (!isTestSide(id) || readSimulatedOutcome(to) !== null) return null
+  return { code: 'invalid_body', issues: [choosesNone] }
+}
+
+const choosesNone: Issue = {
+  field: 'to',
+  code: 'not_a_test_recipient',
+  message: `This is a test key. Send to OUTCOME@${testDomain} or OUTCOME+anything@${testDomain}, where OUTCOME is one of ${simulatedOutcomes.join(', ')}.`,
 }
 
 /** Makes the email of a request whose link may be sent, in the language that it asks for. */
@@ -141,9 +165,9 @@ function finish(
  */
 export function judgeOriginal(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
   const { policy, links } = context
-  const link = parseOriginalLink(request.url, policy.schemes)
+  const link = parseOriginalLink(request.url, policy.schemes, request.rule === undefined)
   if (!link.ok) return { code: 'invalid_url', issues: link.issues }
-  const difference = checkLinkAllowed(link.value, policy)
+  const difference = checkLinkAllowed(link.value, policy, request.rule)
   if (difference !== null) return notAllowed(difference, policy)
   if (links.baseUrl === null || policy.hostedLinks === 'off')
     return { code: 'invalid_hosted_link_config', issues: [originalNeedsPage] }
@@ -231,7 +255,10 @@ function toNewEmail(
   }
 }
 
-/** The type and purpose of an email, and its link without the query, which holds the secret. */
+/**
+ * The type and purpose of an email, and its link without the query, which holds the secret. One with its
+ * secret elsewhere differs from each other one.
+ */
 const toSupersedeKey = ({ type, purpose }: EmailRequest, { href }: AuthLink): string | null =>
   emailKinds[type].isSuperseded ? `${type} ${purpose ?? ''} ${href.replace(/\?[^#]*/, '')}` : null
 
@@ -249,6 +276,6 @@ function readCode({ code }: EmailRequest, link: AuthLink): Pick<EmailContent, 'c
 }
 
 function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget, format: typeof formatHostedPath): string {
-  const sealed = links.seal(policy.id, target)
-  return `${links.baseUrl}${format(policy.slug, sealed)}`
+  const { baseUrl, domain } = chooseLinkPlace(policy.linkDomain, links.baseUrl ?? '')
+  return `${baseUrl}${format(policy.slug, links.seal({ appId: realSide(policy.id), domain }, target))}`
 }

@@ -14,6 +14,7 @@ const at = Date.UTC(2026, 10, 21, 22, 26, 40)
 const email: EmailRecord = {
   id: 'em_x' as EmailId,
   app: 'app_x' as AppId,
+  isTest: false,
   key: 'key_x' as KeyId,
   type: 'magic_link',
   recipient: 'r',

@@ -1,5 +1,6 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 
+import { simulatedRelay } from '../domain/app/test-side.ts'
 import { heldDays, retryForHours } from '../domain/bounds.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
@@ -21,6 +22,7 @@ export type EmailSituation = {
 
 export function explainEmail(email: EmailRecord, situation: EmailSituation): string {
   const { disabledApp } = situation
+  if (email.isTest && isSimulated(email)) return explainTest(email)
   const state = disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
   const explanation = `${state}${explainSuppressions(email, situation)}`
   const { lostLeases } = email
@@ -30,6 +32,12 @@ export function explainEmail(email: EmailRecord, situation: EmailSituation): str
   const advice = '. If this email crashes its workers, cancel it'
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
+
+const isSimulated = ({ finishedAt, state, trail }: EmailRecord): boolean =>
+  finishedAt !== null && (state === 'suppressed' || trail.at(-1)?.relay === simulatedRelay)
+
+const explainTest = ({ state }: EmailRecord): string =>
+  `It was sent with a test key, and its recipient chose the outcome (${state}). It reached no relay.`
 
 function explainHeld(email: EmailRecord, app: string): string {
   const isCancelled = email.expiresAt - email.acceptedAt > heldDays * dayMs

@@ -10,6 +10,7 @@ import { checkDomainOfApp, proveDomain } from './domains/check-domain.ts'
 import { activateKey, addKey, removeKey, showDomain } from './domains/signing-keys.ts'
 import { cancelEmail, findEmails, listEmails, retryAll, retryEmail, showEmail } from './emails/emails.ts'
 import { forgetRecipient } from './emails/forget-recipient.ts'
+import { listInbox, waitForEmail } from './inbox/inbox.ts'
 import { changeKey, createKey, findKey, listKeys, replaceKey, revokeKey, showKey } from './keys/keys.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
@@ -56,6 +57,8 @@ const operations = {
   'usage.list': listUsage,
   'refusal.list': listRefusals,
   'refusal.show': showRefusal,
+  'inbox.list': listInbox,
+  'inbox.wait': waitForEmail,
   'key.list': listKeys,
   'key.create': createKey,
   'key.find': findKey,

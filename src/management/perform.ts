@@ -34,10 +34,16 @@ type AnyInput = Parameters<AnyOperation['run']>[1]
 export async function perform(
   management: Management,
   access: Access,
-  call: { readonly name: OperationName; readonly params: Params; readonly read: () => Result<RawInput> },
+  call: {
+    readonly name: OperationName
+    readonly params: Params
+    readonly read: () => Result<RawInput>
+    readonly hasLeft?: () => boolean
+  },
 ): Promise<Result<unknown>> {
   const operation = findOperation(call.name)
-  const context = { ...management, access }
+  const { hasLeft = () => false } = call
+  const context = { ...management, access, hasLeft }
   const forbidden = refuseRole(operation, access)
   if (forbidden !== null) return forbidden
   const params = await completeIds(context, storable(call.params))

@@ -5,7 +5,7 @@
 
 import { type Static, type TNull, type TObject, type TProperties, type TSchema, type TUnion, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
-import type { AppSettings } from '../domain/app/settings.ts'
+import { type AppSettings, withDefaults } from '../domain/app/settings.ts'
 import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
@@ -61,11 +61,12 @@ export type AppResource = Static<TObject<typeof appFields>> & AppSettings
 export const AppResource = Type.Unsafe<AppResource>(closed({ ...appFields, ...settingsFields }))
 
 const AppHead = closed(appFields)
-export const presentApp = (app: App): AppResource => ({ ...present(AppHead, app), ...app.settings })
+export const presentApp = (app: App): AppResource => ({ ...present(AppHead, app), ...withDefaults(app.settings) })
 
 const keyFields = {
   id: idSchema('key'),
   app: idSchema('app'),
+  test: Type.Boolean({ description: 'Whether it is a test key.' }),
   name: orNull(Type.String()),
   createdAt: time(),
   createdBy: Type.String(),
@@ -78,18 +79,24 @@ const keyFields = {
       description: 'The auth server that posts with it; null for a key of the app.',
     }),
   ),
+  networks: orNull(
+    Type.Array(Type.String(), { description: 'The networks from which requests may use the key; null for all.' }),
+  ),
 }
 export const KeyResource = closed(keyFields)
 export type KeyResource = Static<typeof KeyResource>
 /** `key` is the key itself, in the answer that makes it and nowhere else. */
 export const NewKeyResource = closed({ ...keyFields, key: Type.String() })
 
-export const presentKey = (key: KeyRecord): KeyResource => present(KeyResource, key)
+export const presentKey = (key: KeyRecord): KeyResource =>
+  present(KeyResource, { ...key, test: key.isTest, networks: key.networks && [...key.networks] })
 
 export const emailFields = {
   id: idSchema('em'),
   app: idSchema('app'),
-  key: orNull(Type.String({ pattern: idPattern('key'), description: 'Null for a test email.' })),
+  key: orNull(
+    Type.String({ pattern: idPattern('key'), description: 'Null for an email that an operator sent to try an app.' }),
+  ),
   type: Type.Enum([...emailTypes]),
   state: Type.Enum([...emailStates]),
   attempts: Type.Integer(),
@@ -100,6 +107,7 @@ export const emailFields = {
   finishedAt: orNull(time()),
   reason: orNull(Type.Enum([...endReasons])),
   lastReply: orNull(Type.String()),
+  test: Type.Boolean({ description: 'Whether it was sent with a test key; nothing of it is real.' }),
 }
 export const EmailResource = closed(emailFields)
 export type EmailResource = Static<typeof EmailResource>
@@ -108,7 +116,7 @@ const findLastReply = (email: EmailRecord): string | null =>
   email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text ?? null
 
 export const presentEmail = (email: EmailRecord): EmailResource =>
-  present(EmailResource, { ...email, lastReply: findLastReply(email) })
+  present(EmailResource, { ...email, test: email.isTest, lastReply: findLastReply(email) })
 
 export const UsageResource = closed({
   day: Type.String({ format: 'date' }),

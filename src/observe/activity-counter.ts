@@ -60,9 +60,9 @@ export class ActivityCounter {
     }
   }
 
-  /** Nothing was counted since the last call. Each refusal is counted too. */
+  /** Nothing was counted or kept since the last call. */
   get isEmpty(): boolean {
-    return this.#counts.size === 0
+    return this.#counts.size === 0 && this.#refusals.size === 0
   }
 
   /** The counts since the last call. */
@@ -86,10 +86,11 @@ export class ActivityCounter {
     this.#add(event.appId, event.status === 202 ? event.code : `refused:${event.code}`)
     if (event.code === 'accepted' && event.appId !== null && event.keyId !== null)
       this.#addKey(event.appId, event.keyId)
-    if (event.status !== 202) this.#keepRefusal(event)
+    if (event.status !== 202) this.keepRefusal(event)
   }
 
-  #keepRefusal({ requestId, appId, keyId, code, issues, origin, recipient }: RequestRefused): void {
+  /** Also of a test key, whose side of the app has refusals of its own. */
+  keepRefusal({ requestId, appId, keyId, code, issues, origin, recipient }: RequestRefused): void {
     if (appId === null || keyId === null) return
     const kept = this.#refusals.get(appId) ?? []
     if (kept.length >= refusalsMax) kept.shift()
@@ -107,7 +108,7 @@ export class ActivityCounter {
   }
 
   #addAttempt({ appId, outcome, sinceAcceptedMs }: AttemptRecorded): void {
-    if (outcome.kind === 'unattempted') return
+    if (outcome.kind === 'unattempted' || outcome.kind === 'simulated') return
     if (refusesMailbox(outcome)) this.#add(appId, 'gone')
     this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
     if ('relay' in outcome && outcome.relay !== null && outcome.relay !== undefined)

@@ -42,6 +42,8 @@ export class RelayHealth {
     this.#since = startedAt
   }
 
+  isOf = (relay: MeasuredRelay): boolean => relay === this.#relay
+
   get isTried(): boolean {
     return this.#tried
   }

@@ -31,6 +31,8 @@ export type AppActivityRow = {
 /** `apps`: null for all. */
 export type RefusalQuery = {
   readonly apps: readonly AppId[] | null
+  /** Those of test keys alone. Otherwise the others; for a key or a recipient both. */
+  readonly tests?: boolean
   readonly key?: KeyId
   readonly code?: RefusalCode
   /** The name that `nameRecipient` returns. */

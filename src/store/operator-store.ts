@@ -20,7 +20,9 @@ import type { EmailType } from '../domain/request/email-kinds.ts'
 export type EmailRecord = {
   readonly id: EmailId
   readonly app: AppId
-  /** The delivery key that sent it; null for a test email. */
+  /** Whether a test key sent it. */
+  readonly isTest: boolean
+  /** The delivery key that sent it; null for an email by which an operator tries an app. */
   readonly key: KeyId | null
   readonly type: EmailType
   /** The name of its recipient (`nameRecipient`). */
@@ -46,6 +48,8 @@ export type ListPage<Item, Id> = { readonly items: readonly Item[]; readonly nex
 
 export type EmailQuery = {
   readonly app?: AppId
+  /** Those of test keys alone. Otherwise the others; for a key or a recipient both. */
+  readonly tests?: boolean
   readonly key?: KeyId
   readonly type?: EmailType
   readonly state?: EmailState
@@ -68,6 +72,8 @@ export type EmailQuery = {
 export type KeyRecord = {
   readonly id: KeyId
   readonly app: AppId
+  /** A test key, which sends for the test side of its app. */
+  readonly isTest: boolean
   readonly name: string | null
   readonly createdAt: number
   readonly createdBy: string
@@ -87,6 +93,7 @@ export type ExpiringKey = KeyRecord & { readonly isReplaced: boolean }
 
 export type NewKeyRecord = {
   readonly app: AppId
+  readonly isTest?: boolean
   readonly hash: KeyHash
   /** No other key of the app that has not ended may have it. */
   readonly name: string | null

@@ -4,6 +4,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { simulatedTransport } from '../../src/domain/app/test-side.ts'
 import { recipientPrefix } from '../../src/domain/operator/audit.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
@@ -32,6 +33,32 @@ test('every table of the schema is compared, emptied, or as in the backup for a 
   ]
   assert.deepEqual(tables.map(({ name }) => name).toSorted(), [...new Set(declared)].toSorted())
   assert.equal(new Set(kinds.map(({ name }) => name)).size, kinds.length)
+})
+
+test('the test side of an app has the settings and the status that the app has after a restore', async (t) => {
+  const place = newPlace(t)
+  const { app } = await newAcme(place)
+  const hash = hashDeliveryKey(newDeliveryKey())
+  const key = { app: app.id, isTest: true, hash, name: 'ci', expiresAt: null }
+  const { id: keyId } = await inStore(place, (store) => newKey(store, key))
+  await backUp(place)
+  const settings = { ...app.settings, allowedUrls: ['https://later.acme.test/'] }
+  await inStore(place, (store) => updateApp(store, app.id, { settings }))
+  await restoreJson(place)
+  await inStore(place, async (store) => {
+    const asked = request(store, { app, keyHash: hash, keyId }, { to: 'delivered@postern.test', version: 0 })
+    const again = await store.enqueue(asked)
+    assert.ok(again.kind === 'judge_again')
+    assert.deepEqual(again.app.settings, { ...settings, transport: simulatedTransport })
+    await updateApp(store, app.id, { status: 'disabled' })
+    assert.equal(await store.deleteApp(app.id, operator), 'deleted')
+  })
+  await restoreJson(place)
+  await inStore(place, async (store) => {
+    const asked = request(store, { app, keyHash: hash, keyId }, { version: 0 })
+    assert.equal((await store.enqueue(asked)).kind, 'invalid_key')
+    assert.equal(await store.findKey(keyId), null)
+  })
 })
 
 test('an app keeps its later settings: an allow-list entry that was removed, and the webhook address', async (t) => {
@@ -143,6 +170,42 @@ test('the successor of a replaced key and the key of an auth server are carried 
     assert.equal((await store.findKey(last.id))?.revokedAt, null)
     assert.equal((await store.listAuthHookKeys()).find(({ id }) => id === hook.id)?.sealed, 'c2VjcmV0')
   })
+})
+
+test('a key works from the networks of both databases, also after a backup whose schema has none', async (t) => {
+  const place = newPlace(t)
+  const { app, keyId } = await newAcme(place)
+  const wide = ['192.0.2.0/24', '2001:db8::/32']
+  const make = (name: string, networks: readonly string[] | null) =>
+    inStore(place, async (store) => {
+      const hash = hashDeliveryKey(newDeliveryKey())
+      return (await newKey(store, { app: app.id, hash, name, expiresAt: null, networks })).id
+    })
+  const opened = await make('opened', wide)
+  const moved = await make('moved', wide)
+  const kept = await make('kept', wide)
+  await backUp(place)
+  await inStore(place, async (store) => {
+    await store.updateKey(keyId, { networks: ['192.0.2.7'] }, operator)
+    await store.updateKey(opened, { networks: null }, operator)
+    await store.updateKey(moved, { networks: ['192.0.2.128/25', '198.51.100.0/24'] }, operator)
+  })
+  const { carried, lost } = await restoreJson(place)
+  assert.deepEqual(carried?.['delivery keys'], [`${keyId} (fewer networks)`, `moved (${moved}, fewer networks)`])
+  assert.deepEqual(lost?.['delivery keys'], [
+    `opened (${opened}, the later networks)`,
+    `moved (${moved}, the later networks)`,
+  ])
+  const read = (id: typeof keyId) => inStore(place, async (store) => (await store.findKey(id))?.networks)
+  assert.deepEqual(await read(keyId), ['192.0.2.7'])
+  assert.deepEqual(await read(opened), wide)
+  assert.deepEqual(await read(moved), ['192.0.2.128/25'])
+  assert.deepEqual(await read(kept), wide)
+  const older = new DatabaseSync(place.backup)
+  older.exec('alter table delivery_key drop column networks; pragma user_version = 2')
+  older.close()
+  const again = await restoreJson(place)
+  assert.match(String(again.lost?.['delivery keys']), /the later networks/)
 })
 
 test('a newer database keeps its settings, secrets and signing keys when it replaces an older one', async (t) => {

@@ -18,6 +18,8 @@ import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
 import { supersedes } from './supersede-cases.ts'
 import { suppressions } from './suppression-cases.ts'
+import { testSides } from './test-side-cases.ts'
+import { transports } from './transport-cases.ts'
 import { webhooks } from './webhook-cases.ts'
 
 /** Registers all cases for one engine. */
@@ -45,6 +47,8 @@ export function describeStore(engine: Engine): void {
   suppressions(it)
   supersedes(it)
   signingKeys(it)
+  transports(it)
+  testSides(it)
   webhooks(it)
   people(it)
   model(it)

@@ -107,10 +107,19 @@ export const operatorCases: Cases<ScriptName> = {
       revokeOne(it)
       assert.equal(typeof it.run('createKey', newKey, actor), 'object')
     },
+    'the first test key': (it) => {
+      revokeOne(it)
+      assert.equal(typeof it.run('createKey', { ...newKey, isTest: true }, actor), 'object')
+    },
     'half of them have just expired': (it) => {
       endHalf(it)
       assert.equal(typeof it.run('createKey', newKey, actor), 'object')
     },
+  },
+  keepInboxEmail: {
+    'one that is being sent': (it) =>
+      it.run('keepInboxEmail', { id: idOf('em', parts.sending) as EmailId, sealed: 'sealed' }),
+    'one that is gone': (it) => it.run('keepInboxEmail', { id: finished, sealed: 'sealed' }),
   },
   updateKey: {
     renamed: (it) => it.run('updateKey', key(), { name: 'another' }, actor),

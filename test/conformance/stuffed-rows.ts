@@ -5,6 +5,7 @@
  */
 import {
   authHookSecretsMax,
+  inboxMax,
   keysMax,
   passkeysMax,
   sessionsMax,
@@ -212,6 +213,14 @@ const stuffings: readonly (readonly [table: string, row: Row, rows?: number])[] 
   ['suppression', suppression],
   ['strike_count', { app_id: id('app'), destination: `''`, since: nowMs - minuteMs, count: 1, capped: 1 }],
   ['signing_key', signingKey],
+  ['transport', { name: `'t' || n`, sealed: `'sealed'`, created_at: nowMs, changed_at: nowMs }, transportsMax],
+  [
+    'inbox_email',
+    {
+      ...{ email_id: id('em'), app_id: `case when n < ${inboxMax} then '${acme}' else ${id('app')} end` },
+      ...{ type: `'magic_link'`, recipient: hashOf('rcp'), at: nowMs - minuteMs, sealed: `'sealed'` },
+    },
+  ],
   ['webhook_receiver', { app_id: id('app'), sealed: `'sealed'`, old: `'[]'` }],
   ['webhook_message', webhookMessage],
 ]

@@ -46,6 +46,9 @@ export const readSetting = (given: AppSettings, path: string): unknown =>
 export const settingsFor = (role: 'admin' | 'service'): (keyof AppSettings)[] =>
   settingEntries.filter(([, entry]) => entry.role === role).map(([name]) => name)
 
+/** Those of an app that an earlier version stored lack a setting that is new: it has its default. */
+export const withDefaults = (stored: AppSettings): AppSettings => inOrder({ ...defaultSettings, ...stored })
+
 /** The same settings in the order of the table, so that equal settings are equal JSON. */
 export const inOrder = (given: AppSettings): AppSettings => order(settingsTable, given) as AppSettings
 

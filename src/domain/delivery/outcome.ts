@@ -2,7 +2,7 @@
 
 import type { Reply } from './reply.ts'
 import type { ReportKind, ReportSource } from './report.ts'
-import type { FailureReason } from './states.ts'
+import type { EndReason, FailureReason, FinalState } from './states.ts'
 
 /**
  * `deferred` counts the attempt. `unattempted` does not: no relay was available, or the worker is
@@ -20,12 +20,21 @@ export type DeliveryOutcome =
   | (Tried & { readonly kind: 'failed'; readonly reason: FailureReason })
   | { readonly kind: 'expired' }
   | { readonly kind: 'cancelled'; readonly reason: 'reserved_domain' }
+  | (Simulated & { readonly relay: string })
   | (Tried & {
       readonly kind: 'unattempted'
       readonly waitMs: number
       /** The id of the ring key without which the email cannot be opened. */
       readonly missingKey?: string
     })
+
+/** The end of an email of a test key, where a real one would end by a report or by a suppression. */
+export type Simulated = {
+  readonly kind: 'simulated'
+  readonly state: Exclude<FinalState, 'delivered' | 'failed' | 'expired' | 'cancelled'>
+  readonly reason: EndReason | null
+  readonly reply: Reply
+}
 
 type Tried = { readonly reply: Reply; readonly relay: string | null }
 
@@ -35,7 +44,7 @@ type Tried = { readonly reply: Reply; readonly relay: string | null }
  */
 export type AttemptRecord = {
   readonly at: number
-  readonly outcome: DeliveryOutcome['kind'] | ReportKind | 'lost'
+  readonly outcome: Exclude<DeliveryOutcome['kind'], 'simulated'> | ReportKind | 'lost'
   readonly relay?: string
   /** The way by which a report came; absent for an attempt. */
   readonly source?: ReportSource

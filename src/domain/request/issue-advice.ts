@@ -26,6 +26,11 @@ export const issueAdvice = {
     { codes: ['misnamed_field'], advice: 'use the name that the message gives' },
     { codes: ['too_long'], advice: 'shorten it to the length in the message' },
     {
+      codes: ['not_a_test_recipient'],
+      fields: ['to'],
+      advice: 'a test key sends only to an outcome at postern.test, such as `delivered@postern.test`',
+    },
+    {
       codes: ['not_an_address', 'invalid_local_part', 'invalid_domain'],
       fields: ['to'],
       advice: 'send one address such as `ada@example.com`',

@@ -19,6 +19,8 @@ export type WebhookFacts = {
   readonly cause?: string
   /** For a bounce: no later attempt would succeed. */
   readonly permanent?: boolean
+  /** The email was sent with a test key; nothing of it is real. */
+  readonly test?: true
   /** Until when the recipient gets no such email, in ISO 8601. */
   readonly suppressedUntil?: string
 }

@@ -23,6 +23,9 @@ export const listRefusals = operation({
     app: Type.Optional(appName()),
     code: Type.Optional(Type.Enum(Object.keys(refusals) as RefusalCode[])),
     key: Type.Optional(Type.String({ description: 'The id of the delivery key.' })),
+    test: Type.Optional(
+      Type.Enum(['true'], { description: 'Only requests with test keys, which are left out otherwise.' }),
+    ),
     recipient: recipientField(),
     ...periodQuery('requests refused'),
     ...pageQuery,
@@ -30,8 +33,8 @@ export const listRefusals = operation({
   answer: newPageSchema(RefusalResource),
   errors: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
-    const { app, code, key, recipient, since, until } = query
-    const named = { list: 'refusals', app, code, key, recipient, since, until } as const
+    const { app, code, key, recipient, since, test, until } = query
+    const named = { list: 'refusals', app, code, key, recipient, since, test, until } as const
     const before = readCursor(context, query, named)
     if (!before.ok) return before
     const period = readPeriod(query)
@@ -39,7 +42,7 @@ export const listRefusals = operation({
     const apps = await chooseApps(context, app)
     if (!apps.ok) return apps
     const page = await context.store.listRefusals({
-      ...{ apps: apps.value, limit: readLimit(query) },
+      ...{ apps: apps.value, limit: readLimit(query), tests: test !== undefined },
       ...period.value,
       ...(code !== undefined && { code }),
       ...(key !== undefined && { key: key as KeyId }),

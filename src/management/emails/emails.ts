@@ -5,6 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
+import { sideOf } from '../../domain/app/test-side.ts'
 import { replySearchMax } from '../../domain/bounds.ts'
 import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
@@ -26,6 +27,7 @@ import { presentSuppression, SuppressionResource } from '../suppressions/suppres
 const emailFilters = {
   app: Type.Optional(appName()),
   key: Type.Optional(Type.String({ description: 'The id of the delivery key it was sent with.' })),
+  test: Type.Optional(Type.Enum(['true'], { description: 'Only emails of test keys, which are left out otherwise.' })),
   state: Type.Optional(Type.Enum([...emailStates])),
   type: Type.Optional(Type.Enum([...emailTypes])),
   reply: Type.Optional(
@@ -47,16 +49,18 @@ async function listPage(
   context: Context,
   filters: EmailFilters,
 ): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
-  const { app, key, state, type, since, until, reply, recipient } = filters
-  const named = { list: 'emails', app, key, state, type, since, until, reply, recipient } as const
+  const { app, key, state, test, type, since, until, reply, recipient } = filters
+  const named = { list: 'emails', app, key, state, test, type, since, until, reply, recipient } as const
   const cursor = readCursor<EmailId>(context, filters, named)
   if (!cursor.ok) return cursor
   const period = readPeriod(filters)
   if (!period.ok) return period
-  const apps = await chooseAppsOf(context, filters)
-  if (!apps.ok) return apps
+  const chosen = await chooseSides(context, filters)
+  if (!chosen.ok) return chosen
+  const { apps, tests } = chosen.value
   const query: EmailQuery = {
     limit: readLimit(filters),
+    tests,
     ...(key !== undefined && { key: key as NonNullable<EmailQuery['key']> }),
     ...(state !== undefined && { state }),
     ...(type !== undefined && { type }),
@@ -67,17 +71,21 @@ async function listPage(
   }
   const { store } = context
   const page =
-    apps.value === null
+    apps === null
       ? await store.listEmails(query)
-      : await mergePages(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
+      : await mergePages(apps, query.limit, (id) => store.listEmails({ ...query, app: id }))
   return done({ items: page.items.map(presentEmail), next: cursorAfter(context, page.next, named) })
 }
 
-/** The apps whose emails are asked for: that of the key, unless an app is named. */
-async function chooseAppsOf(context: Context, { app, key }: EmailFilters): Promise<Result<readonly AppId[] | null>> {
-  if (app !== undefined || key === undefined) return chooseApps(context, app)
-  const found = await findTarget('key', context, { key })
-  return found.ok ? done([found.value.app]) : found
+type Sides = { readonly apps: readonly AppId[] | null; readonly tests: boolean }
+
+/** The apps whose emails are asked for, and which side of them: those of a key, unless the query says it. */
+async function chooseSides(context: Context, { app, key, test }: EmailFilters): Promise<Result<Sides>> {
+  const found = key === undefined ? null : await findTarget('key', context, { key })
+  const tests = test !== undefined || (found?.ok === true && found.value.isTest)
+  if (app === undefined && found !== null) return found.ok ? done({ apps: [found.value.app], tests }) : found
+  const apps = await chooseApps(context, app)
+  return apps.ok ? done({ apps: apps.value, tests }) : apps
 }
 
 export const listEmails = operation({
@@ -194,9 +202,10 @@ export const cancelEmail = operation({
   run: async (context, { params }, email) => answer(context, params.email, await cancel(context, email)),
 })
 
-export async function cancel(context: Context, { id, app }: EmailRecord): Promise<EmailChange> {
+export async function cancel(context: Context, email: EmailRecord): Promise<EmailChange> {
+  const { id } = email
   const change = await context.store.cancelEmail(id, context.access.actor)
-  const end = { emailId: id, appId: app, state: 'cancelled', reason: 'by_operator' } as const
+  const end = { emailId: id, appId: sideOf(email), state: 'cancelled', reason: 'by_operator' } as const
   if (change === 'done') context.emit({ kind: 'emails_ended', ended: [end] })
   return change
 }

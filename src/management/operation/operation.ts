@@ -51,7 +51,11 @@ export type Input<Path extends string, Query extends TSchema, Body extends TSche
   readonly ifAbsent?: boolean | undefined
 }
 
-export type Context = Management & { readonly access: Access }
+export type Context = Management & {
+  readonly access: Access
+  /** Whether nobody waits for the answer any more. */
+  readonly hasLeft: () => boolean
+}
 
 type Definition<
   Path extends string,

@@ -300,12 +300,13 @@ test('a key that was replaced and is still in use says so', () => {
       id: 'key_1' as KeyId,
       app: acme.id,
       name: 'web',
+      isTest: false,
       createdAt: 0,
       createdBy: 'ann',
       replaces: null,
-      hook: null,
+      networks: null,
     },
-    ...{ expiresAt: nowMs + 119 * minuteMs, revokedAt: null, lastUsedAt: nowMs - 180_000 },
+    ...{ hook: null, expiresAt: nowMs + 119 * minuteMs, revokedAt: null, lastUsedAt: nowMs - 180_000 },
   }
   const of = (isReplaced: boolean, expiresAt = key.expiresAt) =>
     attentionTo({ expiring: [{ ...key, expiresAt, isReplaced }] })[0]?.message

@@ -2,6 +2,7 @@
  * Records that processes make of themselves: counts behind charts, refused requests, and which processes run.
  */
 
+import { realSide } from '../../domain/app/test-side.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
@@ -10,7 +11,7 @@ import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-r
 import type { ActivityQuery, AppActivityRow, CheckSubject, KeptCheck, RefusalQuery } from '../activity-store.ts'
 import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, oneMore, present, readRange, readStep, type Scan } from './list-pages.ts'
+import { cutPage, listSides, oneMore, present, readRange, readStep, type Scan } from './list-pages.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
 /**
@@ -108,17 +109,15 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
     }
 }
 
-function* listRefusals(
-  { prefix }: ScriptContext,
-  { apps, before, code, key, limit, recipient, since, until }: RefusalQuery,
-): Script<ListPage<RefusedRequest, string>> {
-  const [only, ...others] = apps ?? []
-  const isOne = only !== undefined && others.length === 0
-  const filters = present({ key_id: key, code, recipient, app_id: isOne ? undefined : (apps ?? undefined) })
+function* listRefusals({ prefix }: ScriptContext, query: RefusalQuery): Script<ListPage<RefusedRequest, string>> {
+  const { before, code, key, limit, recipient, since, until } = query
+  const sides = listSides(query)
+  const only = Array.isArray(sides) && sides.length === 1 ? sides[0] : undefined
+  const filters = present({ key_id: key, code, recipient, app_id: only === undefined ? sides : undefined })
   const scan: Scan = {
     ...{ table: `${prefix}refusal`, id: 'request_id', filters, limit: oneMore(limit) },
     ...readRange('req', { since, until, before }),
-    indexed: isOne ? [['app_id', only]] : [],
+    indexed: only === undefined ? [] : [['app_id', only]],
   }
   const { rows, end } = yield* readStep(scan)
   const { items, next } = cutPage(
@@ -137,7 +136,7 @@ function* findRefusal({ prefix }: ScriptContext, requestId: string): Script<Refu
 const toRefusal = (row: Row): RefusedRequest => ({
   requestId: row.request_id as string,
   at: row.at as number,
-  app: row.app_id as AppId,
+  app: realSide(row.app_id as AppId),
   key: row.key_id as KeyId,
   code: row.code as RefusedRequest['code'],
   issues: JSON.parse(row.issues as string),

@@ -1,12 +1,23 @@
 /** Emails as operators see them: a record by its id, and lists as steps through tables with their indexes. */
 
+import { isTestSide, realSide } from '../../domain/app/test-side.ts'
 import { type EmailState, type EndReason, type LiveState, liveStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import type { Action } from '../../domain/operator/audit.ts'
 import type { EmailQuery, EmailRecord, ListPage } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, type Filter, oneMore, present, readRange, readStep, type Scan, type Step } from './list-pages.ts'
+import {
+  cutPage,
+  type Filter,
+  listSides,
+  oneMore,
+  present,
+  readRange,
+  readStep,
+  type Scan,
+  type Step,
+} from './list-pages.ts'
 import { readOne, type Script, type ScriptContext } from './script.ts'
 
 function* findEmail({ prefix }: ScriptContext, id: EmailId): Script<EmailRecord | null> {
@@ -55,6 +66,12 @@ type EmailScans = { readonly queue: readonly Scan[]; readonly history: readonly 
 
 /** The scans that together find every match. */
 function emailScans(query: EmailQuery, prefix: string): EmailScans {
+  const sides = listSides({ ...query, apps: query.app === undefined ? null : [query.app] })
+  const scans = (Array.isArray(sides) ? sides : [sides]).map((side) => scansOf(query, side, prefix))
+  return { queue: scans.flatMap(({ queue }) => queue), history: scans.flatMap(({ history }) => history) }
+}
+
+function scansOf(query: EmailQuery, side: Filter[1] | undefined, prefix: string): EmailScans {
   const { app, key, type, state, recipient, reply, since, until, before, limit } = query
   const common = {
     id: 'email_id',
@@ -62,7 +79,7 @@ function emailScans(query: EmailQuery, prefix: string): EmailScans {
     limit: oneMore(limit),
   }
   const trail = reply === undefined ? undefined : { contains: JSON.stringify(reply).slice(1, -1) }
-  const all = present({ app_id: app, key_id: key, type, state, recipient, 'cast(trail as text)': trail })
+  const all = present({ app_id: side, key_id: key, type, state, recipient, 'cast(trail as text)': trail })
   const table = `${prefix}queue`
   const queue =
     app === undefined
@@ -111,7 +128,8 @@ function splitFinished(
 
 const toRecord = (row: Row) => ({
   id: row.email_id as EmailId,
-  app: row.app_id as AppId,
+  app: realSide(row.app_id as AppId),
+  isTest: isTestSide(row.app_id as AppId),
   key: row.key_id as KeyId | null,
   type: row.type as EmailRecord['type'],
   recipient: row.recipient as string,
@@ -144,7 +162,7 @@ export const emailChanged = (
   email: { readonly id: EmailId; readonly app: AppId; readonly state: EmailState },
 ): Action => ({
   action,
-  app: email.app,
+  app: realSide(email.app),
   target: email.id,
   before: { state: email.state },
   after: { state: action === 'email.retry' ? 'queued' : 'cancelled' },

@@ -3,8 +3,10 @@
  * list takes long, whatever its filters are: if few rows match, a page holds few items and says where to go
  * on.
  */
+
+import { firstTestSide, testSide } from '../../domain/app/test-side.ts'
 import { scanMax } from '../../domain/bounds.ts'
-import { type IdKind, idFloor } from '../../domain/id.ts'
+import { type AppId, type IdKind, idFloor } from '../../domain/id.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 
@@ -20,12 +22,29 @@ export type Filter = readonly [
     | readonly string[]
     | { readonly contains: string }
     | { readonly above: string | number }
-    | { readonly below: number },
+    | { readonly below: string | number },
 ]
 
 /** The filters that a query has. */
 export const present = (columns: Readonly<Record<string, Filter[1] | undefined>>): Filter[] =>
   Object.entries(columns).flatMap(([column, value]) => (value === undefined ? [] : [[column, value] as const]))
+
+/** The filter of `app_id` by apps (null: all) and their side; a key or a recipient is found on either. */
+export function listSides({
+  apps,
+  key,
+  recipient,
+  tests = false,
+}: {
+  readonly apps: readonly AppId[] | null
+  readonly key?: string | undefined
+  readonly recipient?: string | undefined
+  readonly tests?: boolean | undefined
+}): Filter[1] | undefined {
+  const isAny = !tests && (key !== undefined || recipient !== undefined)
+  if (apps === null) return isAny ? undefined : tests ? { above: firstTestSide } : { below: firstTestSide }
+  return [...(tests ? [] : apps), ...(tests || isAny ? apps.map(testSide) : [])]
+}
 
 type Bind = (value: string | number) => string
 

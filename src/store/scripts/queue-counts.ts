@@ -1,5 +1,6 @@
 /** Counts of the queue, and of what became of emails: they read indexes and not the sealed content. */
 
+import { firstTestSide, isTestSide } from '../../domain/app/test-side.ts'
 import { queueAgesMs, reportedDays, scanMax } from '../../domain/bounds.ts'
 import type { LiveState } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
@@ -11,7 +12,8 @@ import type { Script, ScriptContext, Statement } from './script.ts'
 
 function* readQueueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
   const text = `select (select cast(sum(count) as bigint) from ${prefix}queue_depth) as depth,
-    (select accepted_at from ${prefix}queue order by email_id limit 1) as oldest,
+    (select min(accepted_at) from (select accepted_at, app_id from ${prefix}queue order by email_id limit ${scanMax}) first
+      where app_id < '${firstTestSide}') as oldest,
     (select min(expires_at) from ${prefix}queue) as expiry`
   const [row] = yield { text, values: [] }
   return {
@@ -94,9 +96,12 @@ function* readReportedUsage(context: ScriptContext, apps: readonly AppId[] | nul
   return toUsageByApp(rows)
 }
 
+/** Mail of test keys is counted nowhere but in the depth of the queue. */
+const isReal = (row: Row): boolean => !isTestSide(row.app_id as AppId)
+
 function toUsageByApp(rows: readonly Row[]): UsageByApp {
   const apps = new Map<AppId, Record<string, number>>()
-  for (const { app_id, event, count } of rows) {
+  for (const { app_id, event, count } of rows.filter(isReal)) {
     const counts = apps.get(app_id as AppId) ?? {}
     counts[event as string] = count as number
     apps.set(app_id as AppId, counts)
@@ -108,7 +113,7 @@ function toUsageByApp(rows: readonly Row[]): UsageByApp {
 function toQueueCounts(rows: readonly Row[]): Pick<QueueSummary, 'counts' | 'ages'> {
   const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
   const ages = new Map<AppId, readonly number[]>()
-  for (const row of rows) {
+  for (const row of rows.filter(isReal)) {
     const [app, state, count] = [row.app_id as AppId, row.state as LiveState, row.count as number]
     const name = `${app} ${state}`
     counts.set(name, { app, state, count: (counts.get(name)?.count ?? 0) + count })
@@ -163,7 +168,7 @@ function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSumma
   const queue = `${prefix}queue`
   const ready = `${queue} where ${queueParts.ready}`
   const waits = `${queueParts.deferred} and missing_key is null`
-  const isActive = `app_id ${dialect.isIn(`select app_id from ${prefix}app where status = 'active'`)}`
+  const isActive = `app_id ${dialect.isIn(`select app_id from ${prefix}app where status = 'active' and app_id < '${firstTestSide}'`)}`
   const waiting = (where: string, order: string) =>
     `select * from (select app_id, wanted_at from ${queue}
        where ${where} and ${isActive} order by ${order} limit ${scanMax}) waiting`
@@ -186,24 +191,32 @@ function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSumma
 /** The mail of disabled apps, by state. */
 const heldText = (prefix: string, where: string): string =>
   `(select count(*) from ${prefix}queue where ${where}
-     and app_id in (select app_id from ${prefix}app where status <> 'active'))`
+     and app_id in (select app_id from ${prefix}app where status <> 'active' and app_id < '${firstTestSide}'))`
 
 /** One row of counts: of the states that have an index of their own, and of the mail that is held. */
 const measureText = (prefix: string): string => {
   const { ready, suspect, deferred, sending } = queueParts
-  const counted = (where: string) => `(select count(*) from ${prefix}queue where ${where})`
-  return `select ${counted(deferred)} as deferred, ${counted(sending)} as sending,
+  const counted = (where: string, isOf = '<') =>
+    `(select count(*) from ${prefix}queue where ${where} and app_id ${isOf} '${firstTestSide}')`
+  const tests = Object.values(queueParts).map((where) => counted(where, '>='))
+  return `select ${tests.join(' + ')} as tests, ${counted(deferred)} as deferred, ${counted(sending)} as sending,
     ${heldText(prefix, ready)} + ${heldText(prefix, suspect)} as held_queued,
     ${heldText(prefix, deferred)} as held_deferred`
 }
 
 /** From a row of `measureText`. */
 function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] {
-  const { deferred = 0, sending = 0, held_queued = 0, held_deferred = 0 } = (row ?? {}) as Record<string, number>
+  const {
+    tests = 0,
+    deferred = 0,
+    sending = 0,
+    held_queued = 0,
+    held_deferred = 0,
+  } = (row ?? {}) as Record<string, number>
   const held = held_queued + held_deferred
   // The depth is read before or after the counts, so the difference may be negative for a moment.
   return {
-    queued: Math.max(0, depth - deferred - sending - held_queued),
+    queued: Math.max(0, depth - tests - deferred - sending - held_queued),
     sending,
     deferred: deferred - held_deferred,
     held,

@@ -2,7 +2,15 @@
  * Retention: deletes records when their time is over, and those of deleted apps. Each script makes one step,
  * so that no transaction is long however much somebody added, and returns whether there may be more.
  */
-import { activityDays, appMinutesKept, auditDays, keepDays, stepMax, webhookDays } from '../../domain/bounds.ts'
+import {
+  activityDays,
+  appMinutesKept,
+  auditDays,
+  inboxMs,
+  keepDays,
+  stepMax,
+  webhookDays,
+} from '../../domain/bounds.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { type AppId, type EmailId, idFloor } from '../../domain/id.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'
@@ -90,6 +98,7 @@ export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
     { table: 'refusal', key: 'request_id, app_id', order: 'request_id', floor: idFloor('req', keptSince) },
     { table: 'last_check', key: 'subject', order: 'at', floor: keptSince },
     { table: 'audit', key: 'audit_id', floor: idFloor('au', nowMs - auditDays * dayMs) },
+    { table: 'inbox_email', key: 'seq', order: 'at', floor: nowMs - inboxMs },
     { table: 'session', key: 'session_id', order: 'expires_at', floor: nowMs },
     { table: 'sign_in_code', key: 'code_hash', order: 'expires_at', floor: nowMs },
     { table: 'strike_count', key: 'app_id, destination', order: 'since', floor: nowMs - dayMs },

@@ -7,6 +7,7 @@ import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
 import { forgetChanges } from './forget.ts'
 import { idReads } from './ids.ts'
+import { inboxDeliveries, inboxReads } from './inbox.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { missingKeyReads } from './missing-keys.ts'
 import { nonceChanges } from './nonces.ts'
@@ -38,6 +39,7 @@ export const changes = {
   ...transportChanges,
   ...webhookChanges,
   ...webhookDeliveries,
+  ...inboxDeliveries,
 }
 
 /**
@@ -60,6 +62,7 @@ export const reads = {
   ...signingKeyReads,
   ...transportReads,
   ...webhookReads,
+  ...inboxReads,
   ...missingKeyReads,
   ...idReads,
 }

@@ -1,6 +1,6 @@
 /** From the outcome of an attempt to what becomes of the email's row: the same in both engines. */
 import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outcome.ts'
-import type { EndReason, EndState } from '../../domain/delivery/states.ts'
+import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 
 /**
  * `final`: the email ends in this state. Otherwise it waits `waitMs`. `givenBack`: the attempt does not
@@ -8,7 +8,7 @@ import type { EndReason, EndState } from '../../domain/delivery/states.ts'
  * `missingKey` is queued by a worker that has the key, and not by time.
  */
 export type Ending =
-  | { readonly final: EndState; readonly reason: EndReason | null }
+  | { readonly final: FinalState; readonly reason: EndReason | null }
   | {
       readonly final: null
       readonly waitMs: number
@@ -24,6 +24,8 @@ export function toEnding(outcome: DeliveryOutcome): Ending {
     case 'failed':
     case 'cancelled':
       return { final: outcome.kind, reason: outcome.reason }
+    case 'simulated':
+      return { final: outcome.state, reason: outcome.reason }
     case 'deferred':
       return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: false, missingKey: null }
     case 'unattempted': {
@@ -42,8 +44,10 @@ const storable = (text: string): string => text.replaceAll('\0', '').toWellForme
 export function attemptRecord(outcome: DeliveryOutcome): Omit<AttemptRecord, 'at'> | null {
   if (outcome.kind === 'expired' || outcome.kind === 'cancelled') return null
   const { kind, relay, reply } = outcome
+  const said = kind === 'simulated' ? outcome.state : kind
+  if (said === 'suppressed') return null
   return {
-    outcome: kind,
+    outcome: said,
     ...(relay === null ? {} : { relay }),
     reply: { ...reply, text: storable(reply.text) },
     ...(kind === 'deferred' && outcome.ambiguous ? { ambiguous: true } : {}),

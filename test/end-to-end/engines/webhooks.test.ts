@@ -77,6 +77,30 @@ async function post(service: TestService, change: object = {}): Promise<EmailId>
   return answer.headers.get('email-id') as EmailId
 }
 
+test('webhooks about the mail of a test key say that it is a test', async (t) => {
+  const receiver = await startReceiver(t)
+  const service = await startTestService(t)
+  const secret = await connect(service, receiver)
+  const { key } = await call(service, 'key.create', { params: { app: service.app.slug }, body: { test: true } })
+  for (const outcome of ['refused', 'bounced', 'complained', 'suppressed', 'delivered']) {
+    const body = JSON.stringify(validBody({ to: `${outcome}@postern.test` }))
+    assert.equal((await send(service.apiUrl, body, { authorization: `Bearer ${key}` })).status, 202)
+  }
+  await eventually(() => receiver.calls.length === 4, 15_000)
+  const said = receiver.calls.map((each) => verify(each, secret)).toSorted((a, b) => (a.type < b.type ? -1 : 1))
+  const test = { emailType: 'magic_link', test: true }
+  assert.deepEqual(
+    said.map(({ data: { emailId: _, ...data }, type }) => [type, data]),
+    [
+      ['email.bounced', { ...test, to: 'bounced@postern.test', cause: 'no_mailbox', permanent: true }],
+      ['email.complained', { ...test, to: 'complained@postern.test' }],
+      ['email.failed', { ...test, to: 'refused@postern.test', cause: 'no_mailbox' }],
+      ['email.suppressed', { ...test, to: 'suppressed@postern.test', cause: 'no_mailbox' }],
+    ],
+  )
+  assert.deepEqual(await service.store.listSuppressions({ apps: null, limit: 10 }), { items: [], next: null })
+})
+
 test('an email that fails, and the next one to its recipient, are webhooks that the library verifies', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 no such user' })
   const receiver = await startReceiver(t)

@@ -1,6 +1,7 @@
 /** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
 
 import { activityChanges, activityNotes } from '../../scripts/activity.ts'
+import { inboxDeliveries } from '../../scripts/inbox.ts'
 import { reportChanges } from '../../scripts/reports.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../scripts/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../scripts/scripts.ts'
@@ -37,7 +38,7 @@ export const runIn = <T>(
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
 const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
-const reported = new Set(Object.keys({ ...reportChanges, ...webhookDeliveries }))
+const reported = new Set(Object.keys({ ...reportChanges, ...webhookDeliveries, ...inboxDeliveries }))
 
 /** The connections of a read that is not an operator's. */
 function choosePool(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {
@@ -45,9 +46,11 @@ function choosePool(name: keyof typeof reads, context: PostgresContext): { pool:
   switch (name) {
     case 'findAppBySlug':
     case 'listAuthHookSecrets':
+    case 'listLinkDomains':
       return { pool: pages, deadlineMs: shortDeadlineMs }
     case 'readQueueGauge':
     case 'findSigningKeys':
+    case 'listTransports':
       return { pool: lookups, deadlineMs: shortDeadlineMs }
     case 'isSignInCode':
     case 'findPasskey':
@@ -55,6 +58,7 @@ function choosePool(name: keyof typeof reads, context: PostgresContext): { pool:
     case 'measureQueue':
       return { pool: observers, deadlineMs }
     case 'findReported':
+    case 'listInbox':
     case 'listDueWebhooks':
       return { pool: reports, deadlineMs }
     default:

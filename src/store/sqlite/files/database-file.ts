@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../../crypto/key-ring.ts'
 import type { DatabaseFacts } from '../../database-facts.ts'
 import { BackupRefused } from '../../shared/files.ts'
+import { testSlug } from '../../shared/rows.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { faultKind, isBusy } from '../engine/connection.ts'
 import { WorkerLock } from '../engine/worker-lock.ts'
@@ -37,7 +38,7 @@ function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, '
     keyIds.add(sealingKeyId(sealed as Uint8Array))
   return {
     schema: count('select coalesce(max(version), 0) from migration'),
-    apps: count("select count(*) from app where status <> 'deleted'"),
+    apps: count(`select count(*) from app where status <> 'deleted' and slug not like '${testSlug}%'`),
     queued: count('select count(*) from queue'),
     expired: count('select count(*) from queue where expires_at <= ?', nowMs),
     keyIds: [...keyIds].sort(),

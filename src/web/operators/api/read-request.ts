@@ -42,6 +42,7 @@ function readQuery({ properties }: TObject, query: Record<string, unknown>): Rec
   const read = ([name, value]: [string, unknown]): [string, unknown] => {
     const type = Object.hasOwn(types, name) ? types[name]?.type : undefined
     if (type === 'integer' && typeof value === 'string' && /^\d{1,15}$/.test(value)) return [name, Number(value)]
+    if (type === 'number' && /^\d{1,9}(?:\.\d{1,9})?$/.test(String(value))) return [name, Number(value)]
     if (type === 'boolean' && (value === 'true' || value === 'false')) return [name, value === 'true']
     return [name, value]
   }

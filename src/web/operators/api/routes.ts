@@ -93,6 +93,7 @@ async function runOperation(
     name,
     params: request.params as Record<string, string>,
     read: () => readInput(findOperation(name), request),
+    hasLeft: () => request.raw.socket.destroyed,
   })
 }
 

@@ -3,7 +3,10 @@
  * The later decision counts, because it says where data goes and which links may be sent, and its parts were
  * checked together. An app that was disabled in the backup stays so: a restore enables nothing.
  */
+import type { DatabaseSync } from 'node:sqlite'
+import { simulatedTransport } from '../../../../domain/app/test-side.ts'
 import { differences } from '../../../../domain/operator/audit.ts'
+import { testSlug } from '../../../shared/rows.ts'
 import {
   type Carried,
   change,
@@ -75,14 +78,25 @@ function carrySettings({ database }: Databases): Carried {
       where c.settings <> m.settings and ${isOfApp('c.app_id')} and m.status <> 'deleted'
         and ${isChangedBy('app.update', 'c.app_id')} order by c.slug`,
   )
-  const text = `update copy.app as c set settings = m.settings, updated_at = m.updated_at,
+  const text = `update copy.app as c set settings = m.settings, transport = m.transport, updated_at = m.updated_at,
       version = max(c.version + 1, m.version) from main.app m where m.app_id = c.app_id and c.app_id = ?`
   for (const { app_id = null } of changed) change(database, text, app_id)
   const carried = changed.map(({ slug, settings, later }) => {
     const different = differences(JSON.parse(String(settings)), JSON.parse(String(later)))
     return nameRow(slug, ...Object.keys({ ...different?.before, ...different?.after }).sort())
   })
+  alignTestSides(database)
   return { carried }
+}
+
+/** The test side of an app has the settings and the status of the app. */
+function alignTestSides(database: DatabaseSync): void {
+  database.exec(`update copy.app as side
+      set settings = json_set(app.settings, '$.transport', '${simulatedTransport}'), status = app.status,
+        status_at = app.status_at, slug = iif(app.status = 'deleted', side.app_id, side.slug),
+        version = max(side.version, app.version) + 1
+      from copy.app app where side.app_id = replace(app.app_id, 'app_', 'test_') and side.app_id <> app.app_id;
+    delete from copy.delivery_key where app_id in (select app_id from copy.app where status = 'deleted')`)
 }
 
 function carryReceivers(databases: Databases): Carried {
@@ -119,18 +133,36 @@ const listSigningKeys = list(
   "select selector || '._domainkey.' || domain from copy.signing_key where state = 'active' order by 1",
 )
 
+const isChangedTransport =
+  "name in (select target from later_change where action in ('transport.put', 'transport.delete'))"
+
+function carryTransports(databases: Databases): Carried {
+  const { database } = databases
+  const carried = listNames(
+    database,
+    `select name, case when later.name is null then 'deleted' end
+      from main.transport later full join copy.transport known using (name)
+      where ${isChangedTransport} and later.sealed is not known.sealed order by 1`,
+  )
+  database.exec(`delete from copy.transport where ${isChangedTransport}`)
+  mergeRows(databases, { table: 'transport', key: 'name', where: isChangedTransport, isNewer: 'true' })
+  return { carried }
+}
+
+const isNoTestSide = `slug not like '${testSlug}%'`
+
 export const appKinds: readonly Kind[] = [
   {
     name: 'apps',
     tables: ['app'],
     carry: carryApps,
-    listWorking: list("select slug from copy.app where status = 'active' order by slug"),
+    listWorking: list(`select slug from copy.app where status = 'active' and ${isNoTestSide} order by slug`),
   },
   {
     name: 'settings of apps',
     tables: ['app'],
     carry: carrySettings,
-    listWorking: list("select slug from copy.app where status <> 'deleted' order by slug"),
+    listWorking: list(`select slug from copy.app where status <> 'deleted' and ${isNoTestSide} order by slug`),
   },
   {
     name: 'webhook secrets',
@@ -139,4 +171,10 @@ export const appKinds: readonly Kind[] = [
     listWorking: list('select slug from copy.webhook_receiver join copy.app using (app_id) order by slug'),
   },
   { name: 'signing keys', tables: ['signing_key'], carry: carrySigningKeys, listWorking: listSigningKeys },
+  {
+    name: 'transports',
+    tables: ['transport'],
+    carry: carryTransports,
+    listWorking: list('select name from copy.transport order by name'),
+  },
 ]

@@ -21,6 +21,7 @@ export const tablesAsInBackup: readonly { readonly table: string; readonly name:
   { table: 'activity', name: 'charts' },
   { table: 'refusal', name: 'refused requests' },
   { table: 'last_check', name: null },
+  { table: 'inbox_email', name: null }, // kept for an hour
   // The retry of a request whose email is lost must be accepted.
   { table: 'idempotency', name: 'idempotency keys' },
   // They refill within the hour.

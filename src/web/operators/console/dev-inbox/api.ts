@@ -1,10 +1,12 @@
 /** The inbox as JSON, for tests of apps that send to it: a list, one email, and a wait for one. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type CapturedEmail, type CaptureRelay, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
+import { inboxWaitDefaultS, inboxWaitMaxS } from '../../../../domain/bounds.ts'
 import { describeDuration } from '../../../../domain/duration.ts'
 import { emailTypes } from '../../../../domain/request/email-kinds.ts'
+import { presentInboxEmail, presentSummary } from '../../../../management/inbox/inbox-email.ts'
 import { sendError, sendJson } from '../../../http/listener.ts'
-import { matchesText, presentEmail, presentSummary } from './present.ts'
+import { matchesText } from './present.ts'
 
 export const goneMessage = `This email is not in the inbox, which keeps the newest ${capturedMax} until dev mode stops.`
 export const answerGone = (reply: FastifyReply): FastifyReply => answerNone(reply, goneMessage)
@@ -12,9 +14,6 @@ export const answerGone = (reply: FastifyReply): FastifyReply => answerNone(repl
 const answerNone = (reply: FastifyReply, message: string): FastifyReply =>
   sendError(reply, 404, { code: 'no_such_email', message })
 
-const waitDefaultS = 10
-/** Proxies give up after 30 seconds. */
-const waitMaxS = 25
 const waitingMax = 100
 
 type Query = Readonly<Record<string, unknown>>
@@ -23,7 +22,7 @@ type Filter = (email: CapturedEmail) => boolean
 
 export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): void {
   const answer = (reply: FastifyReply, email: CapturedEmail | undefined) =>
-    email === undefined ? answerGone(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
+    email === undefined ? answerGone(reply) : sendJson(reply, 200, JSON.stringify(presentInboxEmail(email)))
   pages.get('/api/inbox', (request: InboxRequest, reply) => {
     const filter = readFilter(request.query)
     const limit = readNumber(request.query.limit, capturedMax)
@@ -63,9 +62,9 @@ function addWait(
   let waiting = 0
   pages.get('/api/inbox/wait', async (request: InboxRequest, reply) => {
     const filter = readFilter(request.query)
-    const timeoutS = readNumber(request.query.timeout, waitMaxS, waitDefaultS)
+    const timeoutS = readNumber(request.query.timeout, inboxWaitMaxS, inboxWaitDefaultS)
     if (typeof filter === 'string') return answerFault(reply, filter)
-    if (timeoutS === null) return answerFault(reply, `timeout is a number of seconds, at most ${waitMaxS}.`)
+    if (timeoutS === null) return answerFault(reply, `timeout is a number of seconds, at most ${inboxWaitMaxS}.`)
     if (waiting >= waitingMax) {
       const message = `${waitingMax} requests are waiting already: end some first.`
       return sendError(reply, 429, { code: 'too_many_requests', message })

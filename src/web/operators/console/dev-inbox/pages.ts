@@ -1,5 +1,6 @@
 /** The inbox: the list with its search beside one email with its link, its parts and its attempts. */
 import { type CapturedEmail, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
+import { formatSender } from '../../../../management/inbox/inbox-email.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-types.ts'
@@ -8,7 +9,7 @@ import { age, button, confirmation, copied, copyButton, facts, linkButton, regio
 import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderChecks } from './checks.ts'
-import { formatSender, matchesText } from './present.ts'
+import { matchesText } from './present.ts'
 
 const views = [
   ['email', 'Email'],

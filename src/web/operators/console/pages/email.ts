@@ -24,7 +24,7 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
     readApps(visit),
   ])
   const isHeld = disabled.has(email.app)
-  const stops = isWaiting(email) ? (await visit.get('queue.show', {})).stops : []
+  const stops = isWaiting(email) && !email.test ? (await visit.get('queue.show', {})).stops : []
   const pause: Pause = { disabled, stops }
   const slug = slugs.get(email.app) ?? null
   const isLive = email.finishedAt === null
@@ -38,13 +38,7 @@ ${region('explanation', html`<p class="lead">${explainWait(email, pause)}</p>${r
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', await renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
-<p class="soft">${
-    visit.shell.hasInbox
-      ? 'In production, the recipient, link and names are sealed and no page can show them; here, the dev inbox does.'
-      : isLive
-        ? 'The recipient, link and names are sealed: no page can show them, and they are deleted once the email is finished.'
-        : 'The recipient, link and names were sealed, and were deleted when the email was finished.'
-  }</p>`
+<p class="soft">${describeContent(email, slug, visit)}</p>`
   return {
     ...{ title: email.id, body, nav: 'emails' },
     ...(isLive && { live: `email:${email.id}` }),
@@ -62,8 +56,24 @@ export function explainWait({ app, explanation, state }: Detail, { disabled, sto
     : `It was accepted, and waits until ${end}.`
 }
 
+/** Where its recipient, link and names are. */
+function describeContent({ finishedAt, test }: Detail, slug: string | null, { shell }: Visit): Html {
+  if (test && slug !== null)
+    return html`The email itself is kept for an hour, for the tests of the app: <code>postern inbox list ${slug}</code>`
+  if (shell.hasInbox)
+    return html`In production, the recipient, link and names are sealed and no page can show them; here, the dev inbox does.`
+  return finishedAt === null
+    ? html`The recipient, link and names are sealed: no page can show them, and they are deleted once the email is finished.`
+    : html`The recipient, link and names were sealed, and were deleted when the email was finished.`
+}
+
 /** The next step: where to look for an email that was delivered, and what to do about one that was not. */
-function renderAdvice({ state, reason, suppressions, trail }: Detail, slug: string | null, hasInbox: boolean): Html {
+function renderAdvice(
+  { state, reason, suppressions, test, trail }: Detail,
+  slug: string | null,
+  hasInbox: boolean,
+): Html {
+  if (test) return none
   if (state === 'delivered') return hasInbox ? none : renderReceipt(trail)
   if (isUnknownMailbox({ state, reason, trail }))
     return html`<p>Probably the address is mistyped, or nobody has it any more: then the person must give the app another one.</p>`
@@ -100,7 +110,9 @@ function renderReceipt(trail: Detail['trail']): Html {
 function renderActions(email: Detail, isHeld: boolean, { may, shell }: Visit): Html {
   const { id, state } = email
   const inbox =
-    shell.hasInbox && state === 'delivered' ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>` : none
+    shell.hasInbox && state === 'delivered' && !email.test
+      ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
+      : none
   if (!may('operator')) return inbox
   const retry = state === 'deferred' && !isHeld ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
   const cancel = isWaiting(email)
@@ -127,9 +139,10 @@ async function renderRecord(email: Detail, slug: string | null, visit: Visit): P
     [
       'Key',
       email.key === null
-        ? 'none: a test email'
+        ? 'none: sent to try the app'
         : html`<a href="/emails?key=${email.key}" title="${email.key}">${names.get(email.key) ?? shortenId(email.key)}</a>`,
     ],
+    ['Test', email.test ? 'sent with a test key: nothing of it is real' : null],
     ['Accepted', time(email.acceptedAt)],
     ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],
     ['Attempts', formatCount(email.attempts)],

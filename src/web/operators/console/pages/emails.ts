@@ -43,10 +43,17 @@ const filterForm = newForm('filter', {
     label: 'State',
     choices: [any, ...emailStates.map((state) => [state, nameOutcome(state, false)] as const)],
   },
+  test: {
+    label: 'Mail',
+    choices: [
+      ['', 'Real'],
+      ['true', 'Tests'],
+    ],
+  },
   ...periodFields,
 })
 
-const filterNames = ['app', 'key', 'type', 'state', 'recipient', 'reply', 'within', 'from', 'to'] as const
+const filterNames = ['app', 'key', 'type', 'state', 'test', 'recipient', 'reply', 'within', 'from', 'to'] as const
 
 export const toAddress = (filters: Filters): string => withFilters('/emails', filters)
 
@@ -148,6 +155,7 @@ function renderFilters(filters: Filters, slugs: Slugs): Html {
 ${field('app', { choices: [any, ...apps] })}
 ${field('type')}
 ${field('state')}
+${field('test')}
 ${field('from')}
 ${field('to')}
 ${kept}<button data-auto>Show</button></form>

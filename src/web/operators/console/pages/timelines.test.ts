@@ -39,7 +39,15 @@ const heard = (days: number): Given => ({
 })
 const expiringIn = (ms: number): Given => {
   const key = { id: 'key_1' as KeyId, app: acme.id, name: 'web', createdAt: 0, createdBy: 'ann', replaces: null }
-  const ends = { expiresAt: nowMs + ms, revokedAt: null, lastUsedAt: null, hook: null, isReplaced: false }
+  const ends = {
+    expiresAt: nowMs + ms,
+    revokedAt: null,
+    lastUsedAt: null,
+    isTest: false,
+    hook: null,
+    networks: null,
+    isReplaced: false,
+  }
   return { expiring: [{ ...key, ...ends }] }
 }
 const certificate = (days: number): Given =>
