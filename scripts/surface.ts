@@ -41,8 +41,15 @@ export function listSurface(): string[] {
 export function findBreaks(old: readonly string[], now: readonly string[]): string[] {
   const [before, after] = [new Set(old), new Set(now)]
   const lost = old.filter((line) => !line.startsWith('needs ') && !after.has(line))
-  const needed = now.filter((line) => line.startsWith('needs ') && !before.has(line) && before.has(subjectOf(line)))
-  return [...lost, ...needed]
+  // The bound of an optional field that nobody has sent yet.
+  const newFields = new Set(now.filter((line) => !before.has(line)).map((line) => line.split(': ')[0]))
+  const known = new Set(old.map((line) => line.split(': ')[0]))
+  const isOfNewField = (line: string) => {
+    const [field = '', bound] = line.slice('needs '.length).split(/:(?=\w+=)/)
+    return bound !== undefined && newFields.has(field) && !known.has(field)
+  }
+  const isNeeded = (line: string) => !before.has(line) && before.has(subjectOf(line)) && !isOfNewField(line)
+  return [...lost, ...now.filter((line) => line.startsWith('needs ') && isNeeded(line))]
 }
 
 /** `needs POST /v1/tokens body.name` is about `POST /v1/tokens`. */

@@ -10,7 +10,10 @@ import type { CommandSpec } from '../src/cli/command.ts'
 import { tasks } from '../src/cli/program.ts'
 import { type Setting, settings } from '../src/config/settings.ts'
 import type { AuthHookKind } from '../src/domain/auth-hooks/auth-hook.ts'
-import { systems } from '../src/domain/auth-hooks/auth-hooks.ts'
+import { postingSystems } from '../src/domain/auth-hooks/auth-hooks.ts'
+import { readEmails } from '../src/domain/auth-hooks/smtp/mail-system.ts'
+import { mailSystemTable } from '../src/domain/auth-hooks/smtp/mail-systems.ts'
+import { describeDuration } from '../src/domain/duration.ts'
 import { type IssueAdvice, issueAdvice } from '../src/domain/request/issue-advice.ts'
 import { refusals } from '../src/domain/request/rejection.ts'
 import { newMetrics } from '../src/observe/metrics.ts'
@@ -28,6 +31,7 @@ const generated: Readonly<Record<string, () => string>> = {
   features: renderFeatures,
   ...renderIssues(),
   languages: renderLanguages,
+  'mail-systems': renderMailSystems,
   metrics: renderMetrics,
   providers: renderProviders,
   roles: renderRolesTable,
@@ -48,6 +52,7 @@ const features = {
   languages: /languages?|locales?/,
   'reports about emails': /bounces?|reports?/,
   'sign-in, people': /sign-in|oidc|people|person|account|guard|operators\/session/,
+  'SMTP as a way in': /auth-hooks\/smtp|submission|read-mail|(?<!relay\/)smtp-listener/,
   suppressions: /suppress(?:ions?)?|strikes/,
   'webhooks to apps': /webhooks?/,
 }
@@ -113,10 +118,20 @@ const remedies: Readonly<Record<number, string>> = {
   503: 'retry after `Retry-After` seconds, with the same `Idempotency-Key`',
 }
 
+/** The advice where another code has the same status. */
+const remedyByCode: Readonly<Record<string, string>> = {
+  address_not_allowed: '`postern key show KEY` lists its networks; `postern key update KEY --network …` replaces them',
+}
+
 function renderErrors(): string {
   const rows = Object.entries(refusals)
     .filter(([name]) => !authHookRefusals.includes(name))
-    .map(([name, { message, status }]) => [code(name), `${status}`, message, remedies[status] ?? ''])
+    .map(([name, { message, status }]) => [
+      code(name),
+      `${status}`,
+      message,
+      remedyByCode[name] ?? remedies[status] ?? '',
+    ])
   return renderTable(['code', 'status', 'message', 'what to do'], rows)
 }
 
@@ -153,7 +168,7 @@ const describeCommand = ({ about, use }: CommandSpec, group = ''): readonly stri
 
 /** The steps of `postern auth-hook connect`, and the type of each message, for each auth server. */
 function renderAuthServers(): string {
-  const sections = systems.map(({ name, title, follows, kinds, setUp }) => {
+  const sections = postingSystems.map(({ name, title, follows, kinds, setUp }) => {
     const url = `https://hooks.example.com/${name}/acme`
     const steps = setUp({ url, secret: null }).map(({ text, block }, index) => {
       const lines = block === undefined ? [] : ['```text', ...block.split('\n'), '```']
@@ -165,6 +180,19 @@ function renderAuthServers(): string {
     return `## ${title}\n\nTested with requests as ${follows} makes them.\n\n${steps.join('\n\n')}\n\n${table}`
   })
   return sections.join('\n\n')
+}
+
+/** The emails of each system that sends over SMTP, and the rules that find them. */
+function renderMailSystems(): string {
+  const rows = mailSystemTable.flatMap((system) =>
+    Object.values(readEmails(system)).map(({ lifeSeconds, rules, type }, n) => [
+      n === 0 ? system.title : '',
+      code(type),
+      describeDuration((lifeSeconds ?? 0) * 1000),
+      rules.map(code).join(', '),
+    ]),
+  )
+  return renderTable(['program', 'email', 'lifetime', 'rules for its link'], rows)
 }
 
 function describeKind(kind: AuthHookKind): string {

@@ -87,7 +87,10 @@ function untilStopped(): Promise<void> {
   })
 }
 
-/** A start allocates far more than a service holds later, and V8 keeps that space until much mail comes. */
+/**
+ * A start allocates far more than a service holds later, and V8 keeps that space until much mail comes. In
+ * return a burst is accepted more slowly until the heap has grown again.
+ */
 function releaseMemory(): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: object) => void

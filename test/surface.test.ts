@@ -57,6 +57,10 @@ test('what is new breaks nothing, unless a caller of the last release must give 
   const more = ['POST /v1/y', 'needs POST /v1/y body.b', 'POST /v1/x body.b: string']
   assert.deepEqual(findBreaks(old, [...old, ...more]), [])
   assert.deepEqual(findBreaks(old, [...old, 'needs POST /v1/x body.b']), ['needs POST /v1/x body.b'])
+  const optional = ['POST /v1/x body.c: string', 'needs POST /v1/x body.c:maxLength=9']
+  assert.deepEqual(findBreaks(old, [...old, ...optional]), [], 'the bound of a field that is new')
+  const bound = 'needs POST /v1/x body.a:maxLength=9'
+  assert.deepEqual(findBreaks(old, [...old, 'POST /v1/x body.a: null', bound]), [bound])
   assert.deepEqual(
     findBreaks(
       old,

@@ -155,7 +155,10 @@ export const describeSettings = (app: AppSettings): [name: string, value: string
     if (path === 'linkDestinations')
       return Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url])
     if (setting.line === undefined) return []
-    const [name, describe = describeValue] = setting.line as readonly [string, ((value: unknown) => string)?]
+    const [name, describe = describeValue] = setting.line as readonly [
+      string,
+      ((value: unknown) => string | undefined)?,
+    ]
     return [[name, value === undefined ? undefined : describe(value)]]
   })
 
@@ -170,6 +173,16 @@ const addAuthHookOptions = (command: Command): Command =>
     )
     .option('--auth-hook-life <system.kind=seconds>', 'life of its link or code (repeatable)', collect)
     .option('--auth-hook-organisation <system=name>', 'shown in invitations that name none (repeatable)', collect)
+    .option(
+      '--auth-hook-rule <system:rule=type>',
+      'the type of emails whose link has a path; empty for none (repeatable)',
+      collect,
+    )
+    .option(
+      '--auth-hook-ignore <system=hosts>',
+      'add hosts of logos and help pages; empty for none (repeatable)',
+      collect,
+    )
     .option('--auth-hook-verify-url <url>', "where Supabase's own links lead: https://…/auth/v1/verify")
 
 /** A setting of an auth server, or of one kind of its messages. An empty text removes it. */
@@ -184,6 +197,8 @@ type AuthHookOptions = {
   readonly authHookPage?: readonly string[]
   readonly authHookLife?: readonly string[]
   readonly authHookOrganisation?: readonly string[]
+  readonly authHookRule?: readonly string[]
+  readonly authHookIgnore?: readonly string[]
   readonly authHookVerifyUrl?: string
 }
 
@@ -195,7 +210,8 @@ function changeAuthHooks(settings: AppSettings, options: AuthHookOptions): AppSe
 }
 
 function readChanges(options: AuthHookOptions): AuthHookChange[] {
-  const { authHookLife = [], authHookOrganisation = [], authHookPage = [], authHookVerifyUrl } = options
+  const { authHookIgnore = [], authHookLife = [], authHookOrganisation = [], authHookPage = [] } = options
+  const { authHookRule = [], authHookVerifyUrl } = options
   return [
     ...authHookPage.map((text) => ({ ...parseKind('--auth-hook-page', text), setting: 'pages' as const })),
     ...authHookLife.map((given) => {
@@ -203,9 +219,13 @@ function readChanges(options: AuthHookOptions): AuthHookChange[] {
       if (!/^\d{0,9}$/.test(life.text)) throw new UsageError('--auth-hook-life is a whole number of seconds')
       return { ...life, setting: 'lifeSeconds' as const }
     }),
-    ...authHookOrganisation.map((text) => {
-      const [system = '', ...name] = text.split('=')
-      return { system, kind: null, setting: 'organisationName' as const, text: name.join('=') }
+    ...authHookOrganisation.map((given) => ({ ...parseWhole(given), setting: 'organisationName' as const })),
+    ...authHookIgnore.map((given) => ({ ...parseWhole(given), setting: 'ignoredHosts' as const })),
+    ...authHookRule.map((given) => {
+      // A rule may have a `=` of its own.
+      const [, system = '', kind = '', text = ''] = /^([a-z]+):(.+)=([a-z_]*)$/.exec(given) ?? []
+      if (system === '') throw new UsageError('--auth-hook-rule must look like smtp:/reset/*=password_reset')
+      return { system, kind, setting: 'rules' as const, text }
     }),
     ...(authHookVerifyUrl === undefined
       ? []
@@ -219,14 +239,26 @@ function parseKind(option: string, given: string) {
   return { system, kind, text }
 }
 
+function parseWhole(given: string) {
+  const [system = '', ...text] = given.split('=')
+  return { system, kind: null, text: text.join('=') }
+}
+
 function changeAuthHook(
   authHooks: AuthHookSettings,
   { system, setting, kind, text }: AuthHookChange,
 ): AuthHookSettings {
   const own: Readonly<Record<string, unknown>> = authHooks[system] ?? {}
-  const value = setting === 'lifeSeconds' && text !== '' ? Number(text) : text
+  const value = parseValue(setting, text, own[setting])
   const next = kind === null ? value : withValue((own[setting] ?? {}) as object, kind, value)
   return withValue(authHooks, system, withValue(own, setting, next)) as AuthHookSettings
+}
+
+/** Hosts are added to those before. */
+function parseValue(setting: AuthHookChange['setting'], text: string, before: unknown): unknown {
+  if (text === '') return ''
+  if (setting === 'lifeSeconds') return Number(text)
+  return setting === 'ignoredHosts' ? [...new Set([...((before ?? []) as string[]), ...text.split(/[\s,]+/)])] : text
 }
 
 /** Without what is empty. */
@@ -238,12 +270,19 @@ const isEmpty = (value: unknown): boolean =>
 
 /** The lines in `app show`, by the names that the options have. */
 const describeAuthHooks = (authHooks: AppSettings['authHooks']): [string, string | undefined][] =>
-  Object.entries(authHooks ?? {}).flatMap(([system, { lifeSeconds = {}, organisationName, pages = {}, verifyUrl }]) => [
-    [`hook ${system}`, verifyUrl],
-    [`hook ${system}`, organisationName],
-    ...Object.entries(pages).map(([kind, url]): [string, string] => [`hook ${system}.${kind}`, url]),
+  Object.entries(authHooks ?? {}).flatMap(([system, settings]) => describeSystem(`hook ${system}`, settings))
+
+const describeSystem = (name: string, settings: SystemSettings): [string, string | undefined][] => {
+  const { ignoredHosts = [], lifeSeconds = {}, organisationName, pages = {}, rules = {}, verifyUrl } = settings
+  return [
+    [name, verifyUrl],
+    [name, organisationName],
+    ...Object.entries(pages).map(([kind, url]): [string, string] => [`${name}.${kind}`, url]),
     ...Object.entries(lifeSeconds).map(([kind, life]): [string, string] => [
-      `hook ${system}.${kind}`,
+      `${name}.${kind}`,
       `links live ${describeDuration(life * 1000)}`,
     ]),
-  ])
+    ...Object.entries(rules).map(([rule, type]): [string, string] => [`${name}:${rule}`, type]),
+    [name, ignoredHosts.length === 0 ? undefined : `ignores links to ${ignoredHosts.join(' ')}`],
+  ]
+}

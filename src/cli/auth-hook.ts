@@ -1,7 +1,11 @@
-/** `postern auth-hook …`: auth servers that post their mail to an app. */
+/** `postern auth-hook …`: auth servers that post their mail to an app, or send it over SMTP. */
 import { readFileSync } from 'node:fs'
 import type { Step } from '../domain/auth-hooks/auth-hook.ts'
-import { type AuthHookName, unknownAuthHooksUrl } from '../domain/auth-hooks/auth-hook-settings.ts'
+import {
+  type AuthHookName,
+  unknownAuthHooksUrl,
+  unknownSubmissionUrl,
+} from '../domain/auth-hooks/auth-hook-settings.ts'
 import { authHookNames, findSystem } from '../domain/auth-hooks/auth-hooks.ts'
 import { operatorBodyBytesMax } from '../domain/bounds.ts'
 import { formatCount } from '../domain/counts.ts'
@@ -15,6 +19,11 @@ const secretCharactersMax = 500
 /** No body of an operation is longer. */
 const payloadMax = operatorBodyBytesMax - 1024
 
+const unknownAddresses = [
+  { begin: unknownAuthHooksUrl, names: 'POSTERN_AUTH_HOOKS_URL and POSTERN_AUTH_HOOKS_LISTEN' },
+  { begin: unknownSubmissionUrl, names: 'POSTERN_SUBMISSION_URL and POSTERN_SUBMISSION_LISTEN' },
+]
+
 const list = command({
   use: 'list <app>',
   about: 'list the auth servers of an app, with their secrets',
@@ -24,12 +33,12 @@ const list = command({
     const table = listing(items, '', {
       system: ({ system }) => system,
       secret: ({ secrets }) => describeUse(secrets),
-      'posts to': ({ url }) => url,
+      'sends to': ({ url }) => url,
     })
-    const unknown = items.some(({ url }) => url.startsWith(unknownAuthHooksUrl))
-      ? '\n\nThe public address is unknown: set POSTERN_AUTH_HOOKS_URL, and POSTERN_AUTH_HOOKS_LISTEN where the service runs.'
-      : ''
-    return `${table}${unknown}\n\nNext: postern auth-hook connect ${app} SYSTEM`
+    const unknown = unknownAddresses
+      .filter(({ begin }) => items.some(({ url }) => url.startsWith(begin)))
+      .map(({ names }) => `The public address is unknown: set ${names} where the service runs.`)
+    return `${[table, ...unknown].join('\n\n')}\n\nNext: postern auth-hook connect ${app} SYSTEM`
   },
 })
 
@@ -49,7 +58,11 @@ const connect = command({
     graceOption('how long the secret before keeps working', '1d'),
   ],
   notes: 'The secret is printed once. Zitadel makes its secret itself: it is read from standard input.',
-  examples: ['postern auth-hook connect acme supabase', 'postern auth-hook connect acme zitadel < signing-key'],
+  examples: [
+    'postern auth-hook connect acme supabase',
+    'postern auth-hook connect acme zitadel < signing-key',
+    'postern auth-hook connect acme gitea',
+  ],
   async run({ call, deps }, [app, name], { given = false, grace }: ConnectOptions) {
     const system = parseSystem(name)
     const auth = findSystem(system)?.auth
@@ -62,7 +75,7 @@ const connect = command({
   document: ({ made }) => made,
   show({ made, isGiven }, [app, system]) {
     const parts = record([
-      ['posts to', made.url],
+      ['sends to', made.url],
       ['secret', isGiven ? 'the one that you gave' : `${made.secret}  (shown only now)`],
       ['old secret', made.oldExpiresAt === null ? null : `works until ${formatTime(made.oldExpiresAt)}`],
     ])
@@ -83,15 +96,19 @@ function describeSteps(steps: readonly Step[]): string[] {
 
 const check = command({
   use: 'check <app> <system> [file]',
-  about: 'say what would happen to its messages: to a payload (JSON), or to a sample of each kind',
-  examples: ['postern auth-hook check acme supabase', 'postern auth-hook check acme kratos payload.json'],
+  about: 'say what would happen to its messages: to a payload (JSON), a saved message, or a sample of each kind',
+  examples: ['postern auth-hook check acme kratos payload.json', 'postern auth-hook check acme gitea message.eml'],
   async run({ call, deps }, [app, name, file]: readonly [string, string, string | undefined]) {
-    const payload = file === undefined ? undefined : parsePayload(await readPayload(deps, file))
+    const system = parseSystem(name)
+    const text = file === undefined ? undefined : await readPayload(deps, file)
+    const isMail = findSystem(system)?.auth.kind === 'login'
+    const payload = text === undefined || isMail ? text : parsePayload(text)
     const body = payload === undefined ? {} : { payload }
-    const { items } = await call('auth_hook.check', { params: { app, system: parseSystem(name) }, body })
+    const { items } = await call('auth_hook.check', { params: { app, system }, body })
     return { items }
   },
-  show: ({ items }) => items.map(describeItem).join('\n'),
+  show: ({ items }, [, , file]) =>
+    [...items.map(describeItem), ...(file === undefined ? [aboutSamples(items)] : [])].join('\n'),
   fault({ items }) {
     const refused = items.filter(({ result }) => result === 'refused').length
     return refused > 0 ? `${refused} of ${items.length} would be refused; see above` : null
@@ -100,14 +117,16 @@ const check = command({
 
 export const authHookCommands: CommandGroup = {
   name: 'auth-hook',
-  about: 'let an auth server post its mail to an app: Supabase, Kratos, Zitadel, Logto',
+  about: 'let an auth server post its mail to an app, or send it over SMTP: Supabase, Keycloak, Gitea, Django, …',
   commands: [list, connect, check],
 }
 
 function parseSystem(name: string): AuthHookName {
   const known = authHookNames.find((each) => each === name)
   if (known !== undefined) return known
-  throw new UsageError(`"${name}" is no auth server that Postern knows: ${authHookNames.join(', ')}`)
+  throw new UsageError(
+    `Postern does not know "${name}". It knows: ${authHookNames.join(', ')} (smtp is any other program)`,
+  )
 }
 
 async function readPayload(deps: CliDeps, file: string): Promise<string> {
@@ -135,8 +154,13 @@ function parsePayload(text: string): unknown {
 
 type Item = Answer<'auth_hook.check'>['items'][number]
 
+const aboutSamples = (items: readonly Item[]): string =>
+  items.length === 0
+    ? 'No samples: only your own rules count. Save a message, and give its file.'
+    : 'The hosts of these samples count as allowed. Real links must be on the allow-list.'
+
 function describeItem({ message, result, type, purpose, hosted, code, refusal, issues }: Item): string {
-  const name = message ?? 'the payload'
+  const name = message ?? 'the message'
   if (result === 'not_sent') return `--    ${name}: a notice, answered and not sent`
   if (refusal === null) {
     const kind = purpose === null ? type : `${type} (${purpose})`

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream'
 import { type Config, parseConfig } from '../config/parse-config.ts'
 import { type Environment, isSet } from '../config/reader.ts'
 import { devDatabaseUrl } from '../config/settings.ts'
+import type { Management } from '../management/context.ts'
 import type { OperationError } from '../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../management/operations.ts'
 import type { EventStream } from '../observe/events.ts'
@@ -24,6 +25,8 @@ export type RunningService = {
     readonly authHooks?: string
     readonly reports?: string
     readonly bounce?: string
+    readonly submission?: string
+    readonly submissions?: string
     readonly inbox?: string
     readonly console?: string
   }
@@ -51,6 +54,7 @@ export type CliDeps = {
   readonly importArchive: (config: Config, file: string) => Promise<ArchivedCounts>
   /** Whether a service could listen where it is configured to; `isRunning`: one does, on this machine. */
   readonly checkListeners: (config: Config, isRunning: boolean) => Promise<readonly Finding[]>
+  readonly newLinkDomainProbe: (config: Config) => Promise<Management['probeLinkDomain']>
   /** Runs operations on an open store. */
   readonly newRunner: (config: Config, store: Store) => Promise<OperationRunner>
   readonly startService: (config: Config) => Promise<RunningService>

@@ -63,6 +63,8 @@ function welcome({ version }: CliDeps, { urls }: RunningService): string {
     urls.authHooks && `auth hooks ${urls.authHooks}`,
     urls.reports && `reports ${urls.reports}`,
     urls.bounce && `bounces ${urls.bounce}`,
+    urls.submission && `submission ${urls.submission}`,
+    urls.submissions && `submission with TLS ${urls.submissions}`,
     urls.console && `console and management ${urls.console}`,
     `ops ${urls.ops}`,
   ]

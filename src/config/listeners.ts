@@ -93,6 +93,8 @@ export const listenerSettings = {
   reports: 'POSTERN_REPORTS_LISTEN',
   console: 'POSTERN_CONSOLE_LISTEN',
   bounce: 'POSTERN_BOUNCE_LISTEN',
+  submission: 'POSTERN_SUBMISSION_LISTEN',
+  submissions: 'POSTERN_SUBMISSION_TLS_LISTEN',
 } as const satisfies Readonly<Record<string, SettingName>>
 
 export type Opened = { readonly name: keyof typeof listenerSettings; readonly address: ListenAddress }
@@ -101,6 +103,7 @@ const listenerNames = Object.keys(listenerSettings) as Opened['name'][]
 /** The listeners that a service with this configuration opens, in the order in which it opens them. */
 export function listOpened(config: OpenedFacts): readonly Opened[] {
   const { api, bounce, console: ofConsole, reports, authHooks, links, linksBaseUrl, ops, roles } = config
+  const { submission, submissions } = config
   const addresses: Readonly<Record<Opened['name'], ListenAddress | null>> = {
     ops,
     api: roles.has('api') ? api : null,
@@ -109,6 +112,8 @@ export function listOpened(config: OpenedFacts): readonly Opened[] {
     reports: reports?.address ?? null,
     console: roles.has('console') ? ofConsole : null,
     bounce: bounce?.address ?? null,
+    submission: submission?.address ?? null,
+    submissions: submissions?.address ?? null,
   }
   return listenerNames.flatMap((name) => {
     const address = addresses[name]
@@ -121,6 +126,8 @@ export type OpenedFacts = ListenersConfig & {
   readonly roles: ReadonlySet<string>
   readonly reports: Listens
   readonly bounce: Listens
+  readonly submission: Listens
+  readonly submissions: Listens
 }
 
 /** On Linux, `::` takes the port of IPv4 as well. */

@@ -1,22 +1,21 @@
 /** Where reports about emails go that a relay has taken, and where they come in. */
 
-import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
 import { formatHostPort } from '../domain/host-port.ts'
 import { type EmailAddress, parsePlainAddress } from '../domain/request/email-address.ts'
-import type { BounceListenerOptions } from '../reports/bounce-listener.ts'
 import { type EventKey, parseEventKeys, provenServices } from '../services/event-keys.ts'
+import type { SmtpAddress } from '../smtp/smtp-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { readAddress } from './listeners.ts'
-import { readPrivateFile } from './private-file.ts'
 import type { Reader } from './reader.ts'
 import { readGivenSecret } from './secrets.ts'
+import { readTlsFiles } from './tls-files.ts'
 
 export type ReportsConfig = {
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
   /** Where reports come in by SMTP; null if this process takes none. */
-  readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
+  readonly bounce: SmtpAddress | null
   /** Where webhooks of mail providers come in; null if this process takes none. */
   readonly reports: { readonly address: ListenAddress; readonly keys: readonly EventKey[] } | null
 }
@@ -24,7 +23,9 @@ export type ReportsConfig = {
 /** @param options.listens whether the process has the role `reports` */
 export function readReports(reader: Reader, { listens }: { readonly listens: boolean }): ReportsConfig {
   const isOn = reader.isSet(listenName)
-  const bounce = isOn ? { address: readAddress(reader, listenName), tls: readTls(reader) } : null
+  const bounce = isOn
+    ? { address: readAddress(reader, listenName), tls: readTlsFiles(reader, 'POSTERN_BOUNCE_TLS') }
+    : null
   return {
     bounceAddress: readBounceAddress(reader),
     bounce: listens ? bounce : null,
@@ -62,28 +63,6 @@ export const describeReports = ({ bounceAddress, bounce, reports }: ReportsConfi
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'
 const reportsListenName = 'POSTERN_REPORTS_LISTEN'
-const tlsName = 'POSTERN_BOUNCE_TLS'
-
-function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {
-  const given = text(tlsName)
-  if (given === '') return null
-  const match = /^([^:]+):([^:]+)$/.exec(given)
-  if (match === null) fault(`${tlsName} must be CERTIFICATE:KEY, two files in PEM`)
-  const [certFile = '', keyFile = ''] = match?.slice(1) ?? []
-  const missing = [certFile, keyFile].find((file) => match !== null && !isReadable(file))
-  if (missing !== undefined) fault(`${tlsName}: cannot read ${missing}`)
-  else if (match !== null) readPrivateFile(keyFile, (why) => fault(`${tlsName}: ${why}`))
-  return { certFile, keyFile }
-}
-
-function isReadable(file: string): boolean {
-  try {
-    accessSync(file, constants.R_OK)
-    return true
-  } catch {
-    return false
-  }
-}
 
 function readBounceAddress({ fault, text }: Reader): EmailAddress | null {
   const name = 'POSTERN_BOUNCE_ADDRESS'

@@ -27,7 +27,7 @@ export const dataFolder = './.postern'
 export const devSecretKeysFile = `${dataFolder}/secret-keys`
 export const devDatabaseUrl = `sqlite:${dataFolder}/postern.db`
 
-export const roles = ['api', 'links', 'worker', 'console', 'reports', 'auth-hooks'] as const
+export const roles = ['api', 'links', 'worker', 'console', 'reports', 'auth-hooks', 'submission'] as const
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 const outsideServe = (value: string) => ({ dev: value, command: value })
@@ -91,6 +91,21 @@ export const settings = {
   POSTERN_AUTH_HOOKS_URL: {
     absent: 'the listener on this machine',
     about: 'the URL at which auth servers reach it, such as `https://hooks.example.com`; shown in setup instructions',
+  },
+  POSTERN_SUBMISSION_LISTEN: {
+    about:
+      'where programs that only speak SMTP [send their emails](smtp.md), such as `127.0.0.1:4027`; requires ' +
+      '`POSTERN_SUBMISSION_TLS` except on loopback',
+  },
+  POSTERN_SUBMISSION_TLS_LISTEN: {
+    about: 'the same with implicit TLS, such as `0.0.0.0:465`',
+  },
+  POSTERN_SUBMISSION_TLS: { about: '`CERTIFICATE:KEY`, two PEM files, for the submission listeners' },
+  POSTERN_SUBMISSION_URL: {
+    absent: 'the listener on this machine',
+    about:
+      'the address at which they reach the submission listener, such as `smtp://mail.example.com:587`; shown in ' +
+      'setup instructions',
   },
   POSTERN_CONSOLE_LISTEN: {
     default: '127.0.0.1:4022',

@@ -186,6 +186,7 @@ function prepare(deps: DeliverDeps, { claim, app }: Attempt, deadlineMs: number)
     bounceTo: bounceTo && toBounceAddress(bounceTo, reference),
     to: claim.content.to,
     id: claim.emailId,
+    attempt: claim.attempt,
     reference,
     content: claim.content,
     bytes: composer.compose(input),
@@ -253,6 +254,8 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedA
   switch (submission.kind) {
     case 'expired':
       return submission
+    case 'simulated':
+      return { ...submission, relay: name }
     case 'stopped':
       return { kind: 'unattempted', relay: null, reply: noReply(submission.why), waitMs: 0 }
     case 'accepted':

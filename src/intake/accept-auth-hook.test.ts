@@ -27,7 +27,7 @@ function judgeAll(name: AuthHookName, { body, change, baseUrl = 'https://links.a
   }
   const policy = appPolicy({ ...app, settings })
   const links = { baseUrl, seal: (_: unknown, target: object) => JSON.stringify(target) }
-  return judgeMessages(system, readMessages(system, body), { policy, links, nowMs, traceparent: null })
+  return judgeMessages(system, readMessages(system, body, null), { policy, links, nowMs, traceparent: null })
 }
 
 function judge(name: AuthHookName, given: Given) {

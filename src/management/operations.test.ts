@@ -45,14 +45,15 @@ const gaining = [
     'relays',
   ],
   ...['magic_link', 'email_verification', 'password_reset', 'organisation_invite'], // of `linkDestinations`
-  ...['authHooks', 'supabase', 'kratos', 'zitadel', 'logto', 'verifyUrl', 'pages', 'url'],
-  ...['role', 'apps', 'disabled', 'status', 'expiresAt', 'minutes', 'graceSeconds', 'secret'],
+  ...['authHooks', ...authHookNames, 'verifyUrl', 'pages', 'rules', 'url'],
+  ...['role', 'apps', 'disabled', 'status', 'expiresAt', 'networks', 'minutes', 'graceSeconds', 'secret'],
   ...['algorithm', 'unchecked'], // of keys that sign mail
 ]
 
 /** Properties that name what there is already, or how it looks, how much and for how long. */
 const harmless = [
-  ...['name', 'slug', 'id', 'version', 'createdAt', 'updatedAt', 'app', 'key', 'recipient', 'destination'],
+  'ignoredHosts',
+  ...['name', 'slug', 'id', 'version', 'createdAt', 'updatedAt', 'app', 'key', 'recipient', 'destination', 'test'],
   ...[
     'list',
     'filters',

@@ -5,7 +5,7 @@
  */
 
 import type { AuthHookName } from '../domain/auth-hooks/auth-hook-settings.ts'
-import { authHookNames } from '../domain/auth-hooks/auth-hooks.ts'
+import { postingSystems } from '../domain/auth-hooks/auth-hooks.ts'
 import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { ReportKind, ReportSource } from '../domain/delivery/report.ts'
@@ -17,9 +17,9 @@ import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
 import type { WebhookEvent } from '../domain/webhooks/webhook.ts'
 import type { RecordedReport } from '../store/report-store.ts'
 
-/** `api`: an app posted to `/v1/email`; otherwise the auth server that posted. */
-export type RequestSource = 'api' | AuthHookName
-export const requestSources: readonly RequestSource[] = ['api', ...authHookNames]
+/** `api`: an app posted to `/v1/email`. `smtp`: a message over SMTP. Others: an auth server that posted. */
+export type RequestSource = 'api' | 'smtp' | AuthHookName
+export const requestSources: readonly RequestSource[] = ['api', ...postingSystems.map(({ name }) => name), 'smtp']
 
 type Answered = {
   readonly kind: 'request_answered'
@@ -218,6 +218,8 @@ export type PosternEvent =
       readonly emailId: EmailId
       readonly event: WebhookEvent
     }
+  /** The relays of a transport cannot be used, so the mail of its apps waits. */
+  | { readonly kind: 'transport_closed'; readonly transport: string; readonly reason: string }
   /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
   | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
   | LogChanged

@@ -4,7 +4,11 @@ import type { AuthHookName } from '../domain/auth-hooks/auth-hook-settings.ts'
 import type { AppId, KeyId } from '../domain/id.ts'
 
 /** The hash of the key of an auth server, and its secret, sealed; null if it sends the key itself. */
-export type AuthHookSecretRecord = { readonly hash: KeyHash; readonly sealed: string | null }
+export type AuthHookSecretRecord = {
+  readonly hash: KeyHash
+  readonly hook: AuthHookName
+  readonly sealed: string | null
+}
 
 export type SealedSecret = { readonly id: KeyId; readonly hash: KeyHash; readonly sealed: string }
 
@@ -12,12 +16,11 @@ export type SealedSecret = { readonly id: KeyId; readonly hash: KeyHash; readonl
 export type AuthHookKey = AuthHookSecretRecord & {
   readonly id: KeyId
   readonly app: AppId
-  readonly hook: AuthHookName
 }
 
 export interface AuthHookStore {
-  /** The secrets that work now for the hook of an active app, newest first. */
-  listAuthHookSecrets(slug: string, hook: AuthHookName): Promise<readonly AuthHookSecretRecord[]>
+  /** The secrets that work now for a hook of an active app, or for every one (null), newest first. */
+  listAuthHookSecrets(slug: string, hook: AuthHookName | null): Promise<readonly AuthHookSecretRecord[]>
   /** The keys of all auth servers that have not ended. */
   listAuthHookKeys(): Promise<readonly AuthHookKey[]>
   /** Replaces a sealed secret, unless it has changed meanwhile. */

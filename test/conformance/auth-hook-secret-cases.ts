@@ -48,10 +48,15 @@ export function authHookSecrets(it: It): void {
     assert.deepEqual(await listed(), [first.hash])
     assert.deepEqual(
       await store.listAuthHookSecrets('a', 'zitadel'),
-      [{ hash: first.hash, sealed: first.sealed }],
+      [{ hash: first.hash, hook: 'zitadel', sealed: first.sealed }],
       'as it was sealed',
     )
     assert.equal((await store.listAuthHookSecrets('a', 'kratos'))[0]?.sealed, null)
+    const ofAll = await store.listAuthHookSecrets('a', null)
+    assert.deepEqual(
+      ofAll.map(({ hook }) => hook),
+      ['kratos', 'zitadel'],
+    )
     assert.deepEqual(await store.listAuthHookSecrets('nobody', 'zitadel'), [])
     await updateApp(store, a.app.id, { status: 'disabled' })
     assert.deepEqual(await listed(), [])
@@ -93,8 +98,8 @@ export function authHookSecrets(it: It): void {
     assert.ok(made !== null && typeof made === 'object')
     assert.equal(made.hook, 'zitadel')
     assert.deepEqual(await store.listAuthHookSecrets('a', 'zitadel'), [
-      { hash, sealed },
-      { hash: old.hash, sealed: old.sealed },
+      { hash, hook: 'zitadel', sealed },
+      { hash: old.hash, hook: 'zitadel', sealed: old.sealed },
     ])
     const again = { ...change, hash: hashDeliveryKey(newAuthHookSecret()) }
     assert.equal(await store.replaceKey(old.id, again, operator), 'ended', 'it has a successor')

@@ -178,7 +178,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
   assert.deepEqual(await copied.listReportSources(), sources)
   assert.deepEqual(await copied.listSigningKeys(null), signingKeys)
-  assert.deepEqual(await copied.listAuthHookSecrets('acme', 'zitadel'), [authHookSecret])
+  assert.deepEqual(await copied.listAuthHookSecrets('acme', 'zitadel'), [{ ...authHookSecret, hook: 'zitadel' }])
   for (const { raw } of relay.received) assert.match(raw, /^DKIM-Signature: .* d=acme\.test;\r\n s=p1;/)
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])

@@ -88,7 +88,10 @@ test('several processes that start at once make one schema and one hash key', as
   const answers = await Promise.all(stores.map((store) => store.enqueue(request(store, sender, { to: 'ada@x.org' }))))
   assert.deepEqual(kinds(answers), { queued: 1, recipient_rate_limited: 4 })
   const steps = await runSql(url, `select version from "${schemaOf(url)}".migration order by version`)
-  assert.deepEqual(steps, [{ version: 1 }, { version: 2 }])
+  assert.deepEqual(
+    steps,
+    [1, 2, 3, 4, 5].map((version) => ({ version })),
+  )
 })
 
 test('a server that would lose mail, and a database that would change texts or transactions, are refused', async (t) => {

@@ -107,16 +107,18 @@ test('a list says for each auth server where it posts and which of its secrets w
   await service.store.createKey(own, operator)
   const { key } = (await connect(slug, 'logto')).body
   const { body } = await ask(service, `GET /v1/apps/${slug}/auth-hooks`, { token: admin() })
-  type Item = { system: string; url: string; secrets: { id: string }[] }
+  type Item = { system: string; sends: string; url: string; secrets: { id: string }[] }
+  const [posting, mailing] = [body.items.slice(0, 4), body.items.slice(4)] as [Item[], Item[]]
+  for (const { sends, url } of mailing) assert.deepEqual([sends, url], ['smtp', 'smtp://YOUR-SMTP-ADDRESS'])
   assert.deepEqual(
-    body.items.map(({ system, url, secrets }: Item) => [system, url, secrets.map(({ id }) => id).join()]),
+    posting.map(({ system, url, secrets }: Item) => [system, url, secrets.map(({ id }) => id).join()]),
     ['supabase', 'kratos', 'zitadel', 'logto'].map((system) => [
       system,
       `https://YOUR-AUTH-HOOKS-ADDRESS/${system}/${slug}`,
       system === 'logto' ? key.id : '',
     ]),
   )
-  assert.equal(body.listens, true)
+  assert.deepEqual([body.listens, body.takesMail], [true, false])
 })
 
 test('a check tells type, purpose, link, code and end of each message, and what is wrong', async () => {
@@ -208,7 +210,7 @@ test('a secret that the auth server made is read from standard input, without th
   assert.match(list.out, /^kratos +not connected/m)
   assert.match(list.out, /set POSTERN_AUTH_HOOKS_URL/)
   const unknown = await postern(env, ['auth-hook', 'connect', 'acme', 'hanko'])
-  assert.deepEqual([unknown.code, /"hanko" is no auth server/.test(unknown.err)], [2, true])
+  assert.deepEqual([unknown.code, /does not know "hanko"/.test(unknown.err)], [2, true])
 })
 
 test('a payload is read from a file, and one that is none is refused', onlyHere, async () => {

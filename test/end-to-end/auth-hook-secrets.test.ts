@@ -28,7 +28,7 @@ function newListener(change: Partial<AuthHooksDeps> = {}) {
     ring: service.config.ring,
     basePath: '',
     policies: new AppPolicyCache(),
-    links: { baseUrl: null, seal: assert.fail },
+    links: { baseUrl: null, seal: () => assert.fail() },
     waitForTurn: () => undefined,
     onQueued: () => {},
     onSuperseded: () => {},

@@ -1,7 +1,7 @@
 /** Mail of auth servers, from their calls to the inbox. */
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
-import { findSystem, systems } from '../../src/domain/auth-hooks/auth-hooks.ts'
+import { findPostingSystem as findSystem, postingSystems as systems } from '../../src/domain/auth-hooks/auth-hooks.ts'
 import { type AuthHookName, authHookNames, sign, startAuthHooks } from '../support/auth-hooks.ts'
 import { postern, posternJson, serveAcme } from '../support/cli.ts'
 import { press } from '../support/hosted-links.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { AuthHook } from '../../src/domain/auth-hooks/auth-hook.ts'
-import { systems } from '../../src/domain/auth-hooks/auth-hooks.ts'
+import { postingSystems as systems } from '../../src/domain/auth-hooks/auth-hooks.ts'
 import { type AuthHookName, sign, startAuthHooks } from '../support/auth-hooks.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
 import { countStatuses, spoilJson } from '../support/hostile-json.ts'

@@ -1,5 +1,6 @@
 /** The dialogue of one message with servers that pipeline and servers that do not, byte for byte. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { connect } from '../../src/delivery/relay/smtp/connect.ts'
@@ -119,6 +120,14 @@ for (const ehlo of [pipelining, '250 scripted'])
     assert.deepEqual(server.messages, [])
   })
 
+test('a late 354 is no reply to the message: nobody knows what the relay has done with it', async (t) => {
+  const data = (socket: Socket) => void socket.write('250 2.0.0 go on\r\n')
+  const { session } = await converse(t, { ehlo: '250 scripted', data, dot: '354 go on' })
+  const submission = await session.submit(testMessage(), clearance())
+  assert.ok(submission.kind === 'failed' && submission.failureClass.ambiguous)
+  assert.equal(session.closed, true)
+})
+
 test('a second reply behind the one to the message ends the session, and the next message goes nowhere', async (t) => {
   const { server, session } = await converse(t, { dot: '250 2.0.0 taken\r\n421 4.3.2 good night' })
   assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
@@ -224,6 +233,24 @@ test('the reply to the message may take ten minutes, those to commands one', asy
   assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
   const given = waits.mock.calls.map(({ arguments: [ms] }) => ms)
   assert.deepEqual(given.slice(-2), [600_000, 60_000])
+})
+
+/** The milliseconds until TCP asks next whether the other end of a connection is there; null for never. */
+function keepAliveInMs(port: number): number | null {
+  const remote = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const rows = readFileSync('/proc/net/tcp', 'utf8').split('\n')
+  const [, , , , , timer = ''] =
+    rows.map((row) => row.trim().split(/\s+/)).find((row) => row[2]?.endsWith(remote)) ?? []
+  const [kind, when = ''] = timer.split(':')
+  return kind === '02' ? Number.parseInt(when, 16) * 10 : null
+}
+
+test('a relay that has vanished is noticed while its reply is awaited', {
+  skip: process.platform !== 'linux' && 'it reads /proc',
+}, async (t) => {
+  const { server } = await converse(t, {})
+  const inMs = await eventually(() => keepAliveInMs(server.port))
+  assert.ok(inMs <= 30_000, `asks after ${inMs} ms`)
 })
 
 test('a session that ends while it is used again had handed nothing over', async (t) => {

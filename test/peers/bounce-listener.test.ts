@@ -65,7 +65,7 @@ test('Postfix keeps reports while the store does not answer, and each is recorde
   for (const { id } of emails) assert.deepEqual(await readTrail(id), ['delivered'])
   state.isUp = true
   for (const { id } of emails)
-    await eventually(async () => (await readTrail(id))?.join() === 'delivered,bounced', 60_000)
+    await eventually(async () => (await readTrail(id))?.join() === 'delivered,bounced', 150_000)
 })
 
 /** Reads a mailbox once. `then` says where its mail goes, as in `.fetchmailrc`. */

@@ -40,7 +40,7 @@ execFileSync('git', ['add', '--all'], { cwd: app })
 test('it holds built code, migrations and documents, and nothing else', () => {
   const files = packed?.files.map(({ path }) => path) ?? []
   const known =
-    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|docs\/management\.json|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|sql)|src\/templates\/locales\/[\w-]+\.json|src\/web\/operators\/console\/browser\/\w+\.(css|svg))$/
+    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|docs\/management\.json|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|sql)|src\/templates\/locales\/(forms\/)?[\w.-]+\.json|src\/web\/operators\/console\/browser\/\w+\.(css|svg))$/
   assert.deepEqual(
     files.filter((file) => !known.test(file)),
     [],

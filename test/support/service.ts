@@ -45,6 +45,9 @@ export type TestOptions = Partial<
     | 'dnsServers'
     | 'bounce'
     | 'reports'
+    | 'submission'
+    | 'submissions'
+    | 'allowsPrivateTransports'
     | 'allowsPrivateWebhooks'
     | 'alerts'
     | 'consoleUrl'
@@ -116,6 +119,9 @@ async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Conf
     bounceAddress: options.bounceAddress ?? null,
     bounce: options.bounce ?? null,
     reports: options.reports ?? null,
+    submission: options.submission ?? null,
+    submissions: options.submissions ?? null,
+    submissionUrl: null,
     logLevel: 'debug',
   }
 }

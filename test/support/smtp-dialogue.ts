@@ -9,6 +9,8 @@ export type Dialogue = {
   /** Resolves to the last line of the reply, or `closed`. */
   readonly say: (command: string) => Promise<string>
   readonly ehlo: () => Promise<string>
+  /** All that the server has said. */
+  readonly heard: () => string
   readonly isClosed: () => boolean
 }
 
@@ -16,9 +18,11 @@ export type Dialogue = {
 export async function openDialogue(port: number, localAddress = '127.0.0.1'): Promise<Dialogue> {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
   let text = ''
+  let heard = ''
   let isClosed = false
   socket.on('data', (chunk) => {
     text += chunk
+    heard += chunk
   })
   socket.on('error', () => {})
   socket.on('close', () => {
@@ -34,7 +38,7 @@ export async function openDialogue(port: number, localAddress = '127.0.0.1'): Pr
     return reply()
   }
   const greeting = await reply()
-  return { socket, say, greeting, ehlo: () => say('EHLO mx.example.com'), isClosed: () => isClosed }
+  return { socket, say, greeting, ehlo: () => say('EHLO mx.example.com'), isClosed: () => isClosed, heard: () => heard }
 }
 
 /** Hands a report over, from the empty sender, and resolves to the last reply. */

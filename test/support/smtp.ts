@@ -165,6 +165,7 @@ export const testMessage = (change: Partial<Message> = {}): Message => ({
   bounceTo: null,
   to: 'ada@example.com' as EmailAddress,
   id: 'em_x' as EmailId,
+  attempt: 1,
   reference: 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
   bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
   content: {

@@ -3,6 +3,7 @@
  * and rate, and says how many messages it can take now.
  */
 import type { Senders } from '../../domain/app/envelope.ts'
+import type { Simulated } from '../../domain/delivery/outcome.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
@@ -16,6 +17,8 @@ import type { Rendered } from '../../templates/emails/render-email.ts'
 export type Message = Senders & {
   readonly to: EmailAddress
   readonly id: EmailId
+  /** The number of this attempt, from 1. */
+  readonly attempt: number
   /** The envelope id (RFC 3461), which reports repeat. */
   readonly reference: Reference
   readonly bytes: Buffer
@@ -61,6 +64,7 @@ export type Submission =
     }
   /** The link expired before the message was handed over. */
   | { readonly kind: 'expired' }
+  | Simulated
   /** The worker is stopping or has lost its lease, and nothing was handed over. */
   | { readonly kind: 'stopped'; readonly why: string }
 
@@ -71,10 +75,14 @@ export const leaseLost: Submission = { kind: 'stopped', why: 'the lease was lost
 export interface Relay extends MeasuredRelay {
   /** Whether it gets mail for reserved domains (`isReservedDomain`). */
   readonly takesReserved: boolean
-  /** Maximum concurrent submissions, including those already running. */
+  /** How many submissions may be in progress; those that began before its breaker opened do not count. */
   capacity(): number
+  /** How many submissions are in progress. */
+  inProgress(): number
   /** How many more submissions may begin now. */
   free(): number
+  /** Whether all its connections are busy, and none has finished a submission for a while. */
+  isStuck(): boolean
   /** Milliseconds until an unavailable relay takes its next probe; 0 while it is available. */
   probeInMs(): number
   /** Whether the others come first: it has refused all mail lately, or would let an email wait. */

@@ -25,13 +25,16 @@ export type LinkDifference = {
   readonly differs: ComparedEntry['differs']
 }
 
-/** Spec 2.3 rule 3. Null where the link is allowed. */
-export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
+/**
+ * Spec 2.3 rule 3. Null where the link is allowed.
+ * @param rule is shown in place of the path, which may hold the secret
+ */
+export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy, rule?: string): LinkDifference | null {
   const parts = compareEntries(link, policy).map((entry) => entry.differs)
   if (parts.includes(null)) return null
   const differs = nearest.find((part) => parts.includes(part)) ?? null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
-  const path = shortenSegments(link.path)
+  const path = rule ?? shortenSegments(link.path)
   const compared = `Compared ${origin} and the path ${path || '(none)'}:`
   if (parts.includes('path')) {
     const flag = path === link.path ? `${flagFor(link)} ${quoteForShell(`${origin}${path}`)}` : flagFor(link)

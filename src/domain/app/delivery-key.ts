@@ -13,4 +13,8 @@ export const {
 } = bearers<KeyHash>('pst_')
 
 /** The secret of an auth server is a delivery key of another kind. */
-export const { create: newAuthHookSecret, parseHeader: parseAuthHookAuthorization } = bearers<KeyHash>('psh_')
+export const {
+  create: newAuthHookSecret,
+  parse: parseAuthHookSecret,
+  parseHeader: parseAuthHookAuthorization,
+} = bearers<KeyHash>('psh_')

@@ -1,6 +1,6 @@
 /**
- * The contract of an auth server that posts its mail to a URL: how it proves itself, what it says, and what
- * it reads of an answer. A system knows no app and no clock; settings and limits are the intake's.
+ * The contract of an auth server that posts its mail to a URL, or sends it over SMTP: how it proves itself,
+ * what it says, and what it reads of an answer. A system knows no app and no clock; limits are the intake's.
  */
 import type { Parsed } from '../parsed.ts'
 import type { Purpose } from '../request/email-content.ts'
@@ -30,6 +30,12 @@ export type AuthHookMessage = {
   readonly token?: string
   /** The system's own link. It may have any parameters. */
   readonly original?: string
+  /** The system's own link, if `token` is its one parameter: the email carries it as it is. */
+  readonly link?: string
+  /** The rule that matched the system's own link, which may have its secret in the path. */
+  readonly rule?: string
+  /** When the link expires, by the link itself, in milliseconds since 1970. */
+  readonly notAfter?: number
   /** Where the system's own link redirects in the end, as the system sent it; for `original`. */
   readonly redirectTo?: string
   readonly lifeSeconds?: number
@@ -41,6 +47,8 @@ export type AuthHookMessage = {
 }
 
 type AuthHookAuth =
+  /** SMTP AUTH: the app's slug, and `psh_…`. */
+  | { readonly kind: 'login' }
   /** `Authorization: Bearer psh_…`. */
   | { readonly kind: 'bearer' }
   /** A signature over the raw body. */
@@ -73,13 +81,23 @@ export type Step = { readonly text: string; readonly block?: string; readonly pl
 
 export type SystemSettings = NonNullable<AuthHookSettings[AuthHookName]>
 
+/** The app that a body is read for. */
+type HookedApp = { readonly slug: string; readonly settings: SystemSettings }
+
+/** The address that it sends to, and the app: its slug and sender. `secret` is null once it is not shown. */
+export type SetUpPlace = {
+  readonly url: string
+  readonly slug: string
+  readonly from: string
+  readonly secret: string | null
+}
+
 export type AuthHook = {
   readonly name: AuthHookName
   readonly title: string
   /** The version that its requests follow, for the documents. */
   readonly follows: string
   readonly auth: AuthHookAuth
-  readonly bodyBytesMax: number
   readonly kinds: Readonly<Record<string, AuthHookKind>>
   /** The settings that it uses. */
   readonly takes: readonly (keyof SystemSettings)[]
@@ -87,12 +105,22 @@ export type AuthHook = {
    * The messages of a body. An issue names a field of the system's own, never a value; the code
    * `unknown_kind` is for a message that `kinds` does not have.
    */
-  readonly read: (body: unknown) => Parsed<readonly AuthHookMessage[]>
+  readonly read: (body: unknown, app: HookedApp) => Parsed<readonly AuthHookMessage[]>
   /** The system's own link of a message that does not carry it; null if a setting is missing. */
   readonly original?: (message: AuthHookMessage, settings: SystemSettings) => string | null
-  readonly answer: (result: AuthHookResult) => AuthHookAnswer
   /** A body with one message of a kind, as the system sends it. */
   readonly sample: (kind: string) => object
-  /** Instructions in plain text. `secret` is null once it is no longer shown. */
-  readonly setUp: (place: { readonly url: string; readonly secret: string | null }) => readonly Step[]
+  /** The kinds that have a sample; all unless given. */
+  readonly samples?: readonly string[]
+  /** Instructions in plain text. */
+  readonly setUp: (place: SetUpPlace) => readonly Step[]
+}
+
+/** One that posts to a URL. */
+export type PostingHook = Omit<AuthHook, 'auth' | 'read' | 'setUp'> & {
+  readonly auth: Exclude<AuthHookAuth, { readonly kind: 'login' }>
+  readonly bodyBytesMax: number
+  readonly read: (body: unknown) => Parsed<readonly AuthHookMessage[]>
+  readonly setUp: (place: Pick<SetUpPlace, 'url' | 'secret'>) => readonly Step[]
+  readonly answer: (result: AuthHookResult) => AuthHookAnswer
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { emailTypes } from '../request/email-kinds.ts'
-import type { AuthHook, AuthHookKind, AuthHookResult } from './auth-hook.ts'
-import { authHookNames, findSystem, systems } from './auth-hooks.ts'
+import type { AuthHookKind, AuthHookResult, PostingHook } from './auth-hook.ts'
+import { authHookNames, findPostingSystem, findSystem, postingSystems, systems } from './auth-hooks.ts'
 
 test('a system is found by its name alone', () => {
   assert.deepEqual(
@@ -11,13 +11,15 @@ test('a system is found by its name alone', () => {
     authHookNames,
   )
   for (const system of systems) assert.equal(findSystem(system.name), system)
+  for (const system of postingSystems) assert.equal(findPostingSystem(system.name), system)
+  assert.equal(findPostingSystem('smtp'), null)
   for (const name of ['', 'Logto', 'hanko', '__proto__', 'constructor']) assert.equal(findSystem(name), null)
 })
 
-const kindsOf = (system: AuthHook): [string, AuthHookKind][] => Object.entries(system.kinds)
+const kindsOf = (system: PostingHook): [string, AuthHookKind][] => Object.entries(system.kinds)
 
 test('the sample of each kind is read as a message of that kind', () => {
-  for (const system of systems) {
+  for (const system of postingSystems) {
     for (const [name, kind] of kindsOf(system)) {
       const read = system.read(JSON.parse(JSON.stringify(system.sample(name))))
       assert.ok(read.ok, `${system.name} ${name}: ${JSON.stringify(read)}`)
@@ -35,18 +37,18 @@ test('the sample of each kind is read as a message of that kind', () => {
 })
 
 test('each system says how it proves itself, and which settings it uses', () => {
-  const rows = systems.map(({ name, title, auth, takes }) => [name, title, auth.kind, ...takes].join(' '))
+  const rows = postingSystems.map(({ name, title, auth, takes }) => [name, title, auth.kind, ...takes].join(' '))
   assert.deepEqual(rows, [
     'supabase Supabase Auth signed verifyUrl pages lifeSeconds organisationName',
     'kratos Ory Kratos bearer pages',
     'zitadel Zitadel signed pages lifeSeconds organisationName',
     'logto Logto bearer pages lifeSeconds organisationName',
   ])
-  for (const { follows } of systems) assert.match(follows, /\d/)
+  for (const { follows } of postingSystems) assert.match(follows, /\d/)
 })
 
 /** Parts of the messages of a sample, as letters: code, token, original, organisation, inviter. */
-const partsOf = (system: AuthHook, kind: string): string => {
+const partsOf = (system: PostingHook, kind: string): string => {
   const read = system.read(system.sample(kind))
   assert.ok(read.ok)
   return read.value
@@ -57,7 +59,7 @@ const partsOf = (system: AuthHook, kind: string): string => {
 }
 
 test('a sample has what the system sends of its kind', () => {
-  const parts = systems.map((system) =>
+  const parts = postingSystems.map((system) =>
     Object.keys(system.kinds)
       .map((kind) => partsOf(system, kind))
       .join(' '),
@@ -71,7 +73,7 @@ test('a sample has what the system sends of its kind', () => {
 })
 
 test('a kind that the table does not have is refused as unknown, by the field that names it', () => {
-  for (const system of systems) {
+  for (const system of postingSystems) {
     const name = Object.keys(system.kinds)[0] ?? ''
     const text = JSON.stringify(system.sample(name))
     for (const other of ['stub', 'SURPRISE', 'constructor', '__proto__', 'toString', ' ']) {
@@ -111,7 +113,7 @@ function replaceAt(body: unknown, [name, ...rest]: string[], put: unknown): unkn
 }
 
 /** A body of a system with some of its fields replaced. */
-const altered = (system: AuthHook) =>
+const altered = (system: PostingHook) =>
   fc.constantFrom(...Object.keys(system.kinds)).chain((kind) => {
     const body = system.sample(kind)
     const change = fc.tuple(fc.constantFrom(...pathsOf(body)), value)
@@ -121,7 +123,7 @@ const altered = (system: AuthHook) =>
   })
 
 test('no body makes a system throw, and no issue has a value of a body', () => {
-  for (const system of systems) {
+  for (const system of postingSystems) {
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), altered(system)), (body) => {
         const read = system.read(body)
@@ -149,7 +151,7 @@ test('answers hold the code and the request, and what the status says', () => {
     status: 403,
     requestId: 'req_1',
   }
-  for (const system of systems) {
+  for (const system of postingSystems) {
     assert.deepEqual(system.answer({ kind: 'queued' }), { status: 200, body: {} })
     assert.match(JSON.stringify(system.answer(refused).body), /url_not_allowed.*req_1/)
     const busy: AuthHookResult = { ...refused, code: 'queue_unavailable', status: 503 }
@@ -160,7 +162,7 @@ test('answers hold the code and the request, and what the status says', () => {
 
 test('the instructions name the address, and the secret only if they are given it', () => {
   const url = 'https://hooks.example.com/x/acme'
-  for (const system of systems) {
+  for (const system of postingSystems) {
     const steps = system.setUp({ url, secret: 'SECRET-4711' })
     for (const { text, block } of steps) {
       assert.match(text, /^[A-Z].*\.$/)

@@ -12,6 +12,7 @@ type ChosenLink = { readonly url: string; readonly isOriginal: boolean }
 
 /** A page of the app for this kind, else the system's own link, else the page for every kind. */
 export function chooseLink({ system, message, settings }: HookedMessage): Parsed<ChosenLink> {
+  if (message.link !== undefined) return parsed({ url: message.link, isOriginal: false })
   const { pages = {} } = settings
   const token = message.token ?? message.code
   const toPage = (page: string): Parsed<ChosenLink> =>

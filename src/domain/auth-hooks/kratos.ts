@@ -5,7 +5,7 @@
  */
 import type { Parsed } from '../parsed.ts'
 import { answerWithError } from './answers.ts'
-import type { AuthHook, AuthHookKind, AuthHookMessage } from './auth-hook.ts'
+import type { AuthHookKind, AuthHookMessage, PostingHook } from './auth-hook.ts'
 import { present, readFields } from './fields.ts'
 
 const minutesMax = 365 * 24 * 60
@@ -66,7 +66,7 @@ function sample(kind: string): object {
   return { ...body, minutes: valid ? 60 : null }
 }
 
-const setUp: AuthHook['setUp'] = ({ url, secret }) => [
+const setUp: PostingHook['setUp'] = ({ url, secret }) => [
   {
     text: 'Add this to the configuration of Kratos. The body is the template below, in base64.',
     block: `courier:
@@ -100,7 +100,7 @@ const setUp: AuthHook['setUp'] = ({ url, secret }) => [
   },
 ]
 
-export const kratos: AuthHook = {
+export const kratos: PostingHook = {
   name: 'kratos',
   title: 'Ory Kratos',
   follows: 'ory/kratos b86338da (29 July 2026)',

@@ -4,7 +4,7 @@
  */
 import type { Parsed } from '../parsed.ts'
 import { describeRefusal, taken } from './answers.ts'
-import type { AuthHook, AuthHookAnswer, AuthHookKind, AuthHookMessage, AuthHookResult } from './auth-hook.ts'
+import type { AuthHookAnswer, AuthHookKind, AuthHookMessage, AuthHookResult, PostingHook } from './auth-hook.ts'
 import { present, readFields } from './fields.ts'
 
 const codeSeconds = 600
@@ -54,7 +54,7 @@ const sample = (kind: string): object => {
   return { to: 'someone@example.com', type: kind, payload, ip: '192.0.2.1' }
 }
 
-export const logto: AuthHook = {
+export const logto: PostingHook = {
   name: 'logto',
   title: 'Logto',
   follows: '@logto/connector-http-email 0.4.3',

@@ -1,5 +1,5 @@
 /** A call of Supabase's hook, and the instructions for setting it up. */
-import type { AuthHook } from './auth-hook.ts'
+import type { PostingHook } from './auth-hook.ts'
 
 const hash = 'b59a0b2a5a3a5a1e4fa8a4e0a8ad5b5a2d0a1c7c64b9b4d1a0f1e2d3'
 const currentHash = '7c1f6d0e9b8a4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f'
@@ -41,7 +41,7 @@ export function sampleSupabase(kind: string): object {
   }
 }
 
-export const setUpSupabase: AuthHook['setUp'] = ({ url, secret }) => {
+export const setUpSupabase: PostingHook['setUp'] = ({ url, secret }) => {
   const [uri, secrets] = [url, secret ?? 'v1,whsec_…'].map((text) => JSON.stringify(text))
   return [
     {

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Parsed } from '../parsed.ts'
 import { verifyStandardWebhook } from '../signatures.ts'
 import { describeRefusal, taken } from './answers.ts'
-import type { AuthHook, AuthHookAnswer, AuthHookKind, AuthHookMessage, AuthHookResult } from './auth-hook.ts'
+import type { AuthHookAnswer, AuthHookKind, AuthHookMessage, AuthHookResult, PostingHook } from './auth-hook.ts'
 import { escapeQuery, type FieldReader, present, readFields } from './fields.ts'
 import { sampleSupabase, setUpSupabase } from './supabase-texts.ts'
 
@@ -58,7 +58,7 @@ function readMessages(fields: FieldReader, kind: Action): AuthHookMessage[] {
 }
 
 /** The link that Supabase itself would send. */
-const original: AuthHook['original'] = ({ kind, token, redirectTo = '' }, { verifyUrl }) => {
+const original: PostingHook['original'] = ({ kind, token, redirectTo = '' }, { verifyUrl }) => {
   if (verifyUrl === undefined || token === undefined) return null
   // Like Supabase: an address with none of these is taken for encoded.
   const next = /[&=#]/.test(redirectTo) ? encodeURIComponent(redirectTo) : redirectTo
@@ -89,7 +89,7 @@ const checkSecret = (secret: string): string | null =>
     ? null
     : 'A secret of Supabase is v1,whsec_ and 32 to 88 characters of base64, as the dashboard shows it.'
 
-export const supabase: AuthHook = {
+export const supabase: PostingHook = {
   name: 'supabase',
   title: 'Supabase Auth',
   follows: 'supabase/auth bc32168e (20 August 2026)',

@@ -8,7 +8,7 @@ import { emailKinds } from '../request/email-kinds.ts'
 import { quoteForShell } from '../shell.ts'
 import { verifyZitadel } from '../signatures.ts'
 import { answerWithError } from './answers.ts'
-import type { AuthHook, AuthHookKind, AuthHookMessage } from './auth-hook.ts'
+import type { AuthHookKind, AuthHookMessage, PostingHook } from './auth-hook.ts'
 import { escapeQuery, present, readFields } from './fields.ts'
 
 const hourSeconds = 3600
@@ -96,7 +96,7 @@ const call = (path: string, body: object): string =>
   -H 'Content-Type: application/json' -H 'Authorization: Bearer TOKEN' \\
   -d ${quoteForShell(JSON.stringify(body))}`
 
-export const zitadel: AuthHook = {
+export const zitadel: PostingHook = {
   name: 'zitadel',
   title: 'Zitadel',
   follows: 'zitadel/zitadel 10a0702a',

@@ -56,12 +56,13 @@ export const parseAuthLink = (raw: string, appSchemes: ReadonlySet<string>): Par
   readLink(raw, appSchemes, readToken)
 
 /**
- * Reads the link of an auth server, which is the same but for its query: that may have any parameters, and
- * must have some. It is never sent as it is; a hosted link opens it.
+ * Reads the link of an auth server, which is the same but for its query: that may have any parameters. It is
+ * never sent as it is; a hosted link opens it.
+ * @param hasQuery false if its secret may be in the path
  */
-export const parseOriginalLink = (raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> =>
+export const parseOriginalLink = (raw: string, appSchemes: ReadonlySet<string>, hasQuery = true): Parsed<AuthLink> =>
   readLink(raw, appSchemes, (query = '') =>
-    query === '' ? refuse('query_missing', 'The link has no query, so it holds no secret.') : parsed(''),
+    hasQuery && query === '' ? refuse('query_missing', 'The link has no query, so it holds no secret.') : parsed(''),
   )
 
 /** The link of an auth server has no parameter `token` of its own, or others beside it. */

@@ -24,6 +24,8 @@ export type EmailRequest = {
   readonly code?: string
   /** Only of an email that an auth server asked for. */
   readonly purpose?: Purpose
+  /** The rule of an auth server that matched its link. */
+  readonly rule?: string
   /** Only of a type that has names. */
   readonly organisationName?: string
   readonly inviterName?: string

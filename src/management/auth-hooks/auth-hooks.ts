@@ -5,7 +5,7 @@ import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { hashDeliveryKey, newAuthHookSecret } from '../../domain/app/delivery-key.ts'
 import { type AuthHook, stepPlaces } from '../../domain/auth-hooks/auth-hook.ts'
-import { unknownAuthHooksUrl } from '../../domain/auth-hooks/auth-hook-settings.ts'
+import { unknownAuthHooksUrl, unknownSubmissionUrl } from '../../domain/auth-hooks/auth-hook-settings.ts'
 import { authHookNames, findSystem, systems } from '../../domain/auth-hooks/auth-hooks.ts'
 import { hasEnded } from '../../domain/bearer.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
@@ -14,6 +14,8 @@ import { emailTypes } from '../../domain/request/email-kinds.ts'
 import { refusals } from '../../domain/request/rejection.ts'
 import { judgeMessages, readMessages } from '../../intake/accept-auth-hook.ts'
 import type { JudgeContext, Judgement } from '../../intake/judge-request.ts'
+import { mailReader } from '../../intake/mail-reader.ts'
+import type { Management } from '../context.ts'
 import { keyNameTaken, tooManyKeys } from '../keys/keys.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { daySeconds, graceField } from '../operation/name-fields.ts'
@@ -35,8 +37,16 @@ const StepResource = closed({
   ),
 })
 
-const authHookUrl = (authHooksUrl: string | null, { name }: AuthHook, { slug }: App): string =>
-  `${authHooksUrl ?? unknownAuthHooksUrl}/${name}/${slug}`
+type Addresses = Pick<Management, 'authHooksUrl' | 'submissionUrl'>
+
+const authHookUrl = ({ authHooksUrl, submissionUrl }: Addresses, { auth, name }: AuthHook, { slug }: App): string =>
+  auth.kind === 'login'
+    ? (submissionUrl ?? unknownSubmissionUrl)
+    : `${authHooksUrl ?? unknownAuthHooksUrl}/${name}/${slug}`
+
+const placeOf = ({ settings, slug }: App) => ({ slug, from: settings.from.address })
+
+const howItSends = ({ auth }: AuthHook) => (auth.kind === 'login' ? ('smtp' as const) : ('http' as const))
 
 /** The system of a path. */
 function requireSystem(name: string): AuthHook | Result<never> {
@@ -50,28 +60,30 @@ export const listAuthHooks = operation({
   role: 'reader',
   summary: 'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
   answer: closed({
-    listens: Type.Boolean({ description: 'Whether this process listens for auth servers.' }),
+    listens: Type.Boolean({ description: 'Whether this process listens for auth servers that post.' }),
+    takesMail: Type.Boolean({ description: 'Whether it listens for those that send over SMTP.' }),
     items: Type.Array(
       closed({
         system: systemName(),
         title: Type.String(),
-        url: Type.String({ description: 'Where the auth server posts.' }),
+        sends: Type.Enum(['http', 'smtp']),
+        url: Type.String({ description: 'Where the auth server posts, or the SMTP server that it sends to.' }),
         secrets: Type.Array(KeyResource),
         steps: Type.Array(StepResource),
       }),
     ),
   }),
-  async run({ authHooksListener, authHooksUrl, store }, _input, app) {
+  async run({ authHooksListener, authHooksUrl, store, submissionUrl, takesSubmissions }, _input, app) {
     const keys = (await store.listKeys(app.id)).filter((key) => !hasEnded(key, store.now()))
     const items = systems.map((system) => {
-      const url = authHookUrl(authHooksUrl, system, app)
+      const url = authHookUrl({ authHooksUrl, submissionUrl }, system, app)
       return {
-        ...{ system: system.name, title: system.title, url },
+        ...{ system: system.name, title: system.title, url, sends: howItSends(system) },
         secrets: keys.filter(({ hook }) => hook === system.name).map(presentKey),
-        steps: [...system.setUp({ url, secret: null })],
+        steps: [...system.setUp({ ...placeOf(app), url, secret: null })],
       }
     })
-    return done({ listens: authHooksListener !== null, items })
+    return done({ listens: authHooksListener !== null, takesMail: takesSubmissions, items })
   },
 })
 
@@ -97,7 +109,7 @@ export const connectAuthHook = operation({
   outlives: always,
   creates: true,
   errors: ['not_found', 'too_many_keys', 'name_taken', 'app_changing'],
-  async run({ access, authHooksUrl, sealAuthHookSecret, store }, { body, params }, app) {
+  async run({ access, authHooksUrl, sealAuthHookSecret, store, submissionUrl }, { body, params }, app) {
     const system = requireSystem(params.system)
     if ('ok' in system) return system
     const key = newAuthHookSecret()
@@ -124,13 +136,13 @@ export const connectAuthHook = operation({
     if (made === 'name_taken') return keyNameTaken(nameKey(system))
     if (made === 'ended') return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
     const secret = signing.value ?? key
-    const url = authHookUrl(authHooksUrl, system, app)
+    const url = authHookUrl({ authHooksUrl, submissionUrl }, system, app)
     const ending = newest === undefined ? null : await store.findKey(newest.id)
     return done(
       {
         ...{ key: presentKey(made), url, secret },
         oldExpiresAt: ending?.expiresAt == null ? null : iso(ending.expiresAt),
-        steps: [...system.setUp({ url, secret })],
+        steps: [...system.setUp({ ...placeOf(app), url, secret })],
       },
       { created: true },
     )
@@ -143,7 +155,7 @@ const nameKey = ({ title }: AuthHook): string => `hook of ${title}`
 /** The secret that a system signs with; null for one that sends its key. */
 function chooseSecret({ auth, title }: AuthHook, given: string | undefined): Parsed<string | null> {
   const refuse = (code: string, message: string) => refused({ field: 'secret', code, message })
-  if (auth.kind === 'bearer')
+  if (auth.kind !== 'signed')
     return given === undefined
       ? parsed(null)
       : refuse('not_taken', `${title} sends the secret that Postern makes: give none.`)
@@ -171,24 +183,35 @@ export const checkAuthHook = operation({
   role: 'reader',
   summary:
     'Says what would happen to the messages of an auth server: to a payload, or else to a sample of each kind, whose hosts count as allowed. Sends, counts and stores nothing, and repeats no address, link or code.',
-  body: closed({ payload: Type.Optional(Type.Unknown({ description: 'A body as the system posts it.' })) }),
+  body: closed({
+    payload: Type.Optional(
+      Type.Unknown({
+        description: 'A body as the system posts it; for a system that sends over SMTP, the message as text.',
+      }),
+    ),
+  }),
   audited: false,
   answer: closed({ items: Type.Array(CheckedMessage) }),
   errors: ['not_found'],
-  run({ links, store }, { body: { payload }, params }, app) {
+  async run({ links, store }, { body: { payload }, params }, app) {
     const system = requireSystem(params.system)
     if ('ok' in system) return system
     const context = { policy: appPolicy(app), links, nowMs: store.now(), traceparent: null }
-    if (payload !== undefined) return done({ items: check(system, payload, context) })
+    if (payload !== undefined)
+      return done({ items: check(system, await readPayload(system, app.slug, payload), context) })
     const withSamples = { ...context, policy: allowSamples(app) }
     return done({
-      items: Object.keys(system.kinds).flatMap((kind) => check(system, system.sample(kind), withSamples)),
+      items: (system.samples ?? Object.keys(system.kinds)).flatMap((kind) =>
+        check(system, parsed(system.sample(kind)), withSamples),
+      ),
     })
   },
 })
 
 /** The hosts of samples are none that an app would allow. */
-const sampleHosts = ['https://app.example.com', 'https://auth.example.com', 'https://id.example.com']
+const sampleHosts = [...['app', 'auth', 'blog', 'cloud', 'cms', 'forum', 'git', 'grafana', 'id', 'vault', 'www']].map(
+  (name) => `https://${name}.example.com`,
+)
 
 function allowSamples(app: App): JudgeContext['policy'] {
   const policy = appPolicy(app)
@@ -196,8 +219,16 @@ function allowSamples(app: App): JudgeContext['policy'] {
   return { ...policy, allowedUrls: [...policy.allowedUrls, ...samples] }
 }
 
-function check(system: AuthHook, payload: unknown, context: JudgeContext) {
-  const messages = readMessages(system, payload)
+/** The body that a system reads; of a message over SMTP, all that counts. */
+async function readPayload({ auth }: AuthHook, slug: string, payload: unknown): Promise<Parsed<unknown>> {
+  if (auth.kind !== 'login') return parsed(payload)
+  return typeof payload === 'string'
+    ? mailReader.read(slug, Buffer.from(payload), null)
+    : refused({ field: 'payload', code: 'not_a_string', message: 'Give the message as text.' })
+}
+
+function check(system: AuthHook, payload: Parsed<unknown>, context: JudgeContext) {
+  const messages = payload.ok ? readMessages(system, payload.value, context.policy) : payload
   return judgeMessages(system, messages, context).map((judgement, n) =>
     present(messages.ok ? (messages.value[n]?.kind ?? null) : null, judgement),
   )

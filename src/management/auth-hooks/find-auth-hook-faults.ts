@@ -3,7 +3,7 @@
 import type { App } from '../../domain/app/app.ts'
 import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'
 import { systemSettings } from '../../domain/auth-hooks/auth-hook-settings.ts'
-import { findSystem } from '../../domain/auth-hooks/auth-hooks.ts'
+import { findPostingSystem, findSystem } from '../../domain/auth-hooks/auth-hooks.ts'
 import { leadsToOriginal } from '../../domain/auth-hooks/choose-link.ts'
 import { counted } from '../../domain/counts.ts'
 import { emailKinds } from '../../domain/request/email-kinds.ts'
@@ -56,7 +56,7 @@ function describeLinks({ linksBaseUrl }: AuthHookSituation, app: App, system: Au
   const own = systemSettings(settings.authHooks ?? {}, system.name)
   const kinds = Object.entries(system.kinds).filter(([, kind]) => kind !== 'notice' && emailKinds[kind.type].isAsked)
   const needs = kinds.some(([kind]) => {
-    const messages = system.read(system.sample(kind))
+    const messages = system.read(system.sample(kind), { slug, settings: own })
     return messages.ok && messages.value.some((message) => leadsToOriginal({ system, message, settings: own }))
   })
   if (!needs) return []
@@ -76,11 +76,14 @@ export function checkAuthHooks(
   const check = 'auth servers'
   const faults = findAuthHookFaults(situation, apps, keys)
   if (faults.length > 0) return faults.map(({ message }) => ({ check, ok: false, detail: message }))
+  const posting = keys.filter(({ hook }) => findPostingSystem(hook) !== null)
   const connected = new Set(keys.map(({ app }) => app)).size
   const listener =
-    authHooksListener === null
-      ? 'this process does not listen for them (POSTERN_AUTH_HOOKS_LISTEN)'
-      : `the auth hooks listener is on ${authHooksListener}`
+    posting.length === 0
+      ? 'over SMTP'
+      : authHooksListener === null
+        ? 'this process does not listen for them (POSTERN_AUTH_HOOKS_LISTEN)'
+        : `the auth hooks listener is on ${authHooksListener}`
   const detail = connected === 0 ? 'none is connected' : `connected to ${counted(connected, 'app')}; ${listener}`
   return [{ check, ok: true, detail }]
 }

@@ -10,7 +10,11 @@ import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import type { Store } from '../../store/store.ts'
 
 /** `secret`: by which the server signs; null if it sends its key. */
-export type AuthHookSecret = { readonly hash: KeyHash; readonly secret: string | null }
+export type AuthHookSecret = {
+  readonly hash: KeyHash
+  readonly hook: AuthHookName
+  readonly secret: string | null
+}
 
 const rememberMs = 5000
 /** A call that no remembered secret fits reads again, at most this often. */
@@ -32,10 +36,10 @@ export class AuthHookSecrets {
     this.#ring = ring
   }
 
-  /** The first secret that fits; null if none does. */
+  /** The first secret of a system, or of any one (null), that fits; null if none does. */
   async find(
     slug: string,
-    system: AuthHookName,
+    system: AuthHookName | null,
     fits: (secret: AuthHookSecret) => boolean,
   ): Promise<AuthHookSecret | null> {
     const known = await this.#read(slug, system, rememberMs)
@@ -45,23 +49,26 @@ export class AuthHookSecrets {
     return again === known ? null : (again.find(fits) ?? null)
   }
 
-  forget(slug: string, system: AuthHookName): void {
-    this.#secrets.forget(`${system} ${slug}`)
+  forget(slug: string, system: AuthHookName | null): void {
+    this.#secrets.forget(nameSecrets(slug, system))
   }
 
-  #read(slug: string, system: AuthHookName, freshMs: number): Promise<readonly AuthHookSecret[]> {
-    return this.#secrets.get(`${system} ${slug}`, () => this.#load(slug, system), freshMs)
+  #read(slug: string, system: AuthHookName | null, freshMs: number): Promise<readonly AuthHookSecret[]> {
+    return this.#secrets.get(nameSecrets(slug, system), () => this.#load(slug, system), freshMs)
   }
 
   /** Slugs that strangers make up are looked up where public pages are, and wait for nobody else. */
-  async #load(slug: string, system: AuthHookName): Promise<AuthHookSecret[]> {
+  async #load(slug: string, system: AuthHookName | null): Promise<AuthHookSecret[]> {
     const app = await this.#store.findAppBySlug(slug)
     if (app === null || app.status !== 'active') return []
     const secrets: AuthHookSecret[] = []
-    for (const { hash, sealed } of await this.#store.listAuthHookSecrets(slug, system)) {
+    for (const { hash, hook, sealed } of await this.#store.listAuthHookSecrets(slug, system)) {
       const secret = sealed === null ? null : openAuthHookSecret(this.#ring, { hash, sealed })
-      if (sealed === null || secret !== null) secrets.push({ hash, secret })
+      if (sealed === null || secret !== null) secrets.push({ hash, hook, secret })
     }
     return secrets
   }
 }
+
+/** No system is called `*`. */
+const nameSecrets = (slug: string, system: AuthHookName | null): string => `${system ?? '*'} ${slug}`

@@ -7,8 +7,8 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseSlug } from '../../domain/app/app.ts'
 import { type KeyHash, parseAuthHookAuthorization } from '../../domain/app/delivery-key.ts'
-import type { AuthHook, AuthHookResult } from '../../domain/auth-hooks/auth-hook.ts'
-import { findSystem, systems } from '../../domain/auth-hooks/auth-hooks.ts'
+import type { AuthHookResult, PostingHook } from '../../domain/auth-hooks/auth-hook.ts'
+import { findPostingSystem, postingSystems } from '../../domain/auth-hooks/auth-hooks.ts'
 import { parseJson } from '../../domain/request/email-request.ts'
 import { refusals } from '../../domain/request/rejection.ts'
 import type { CallHeaders } from '../../domain/signatures.ts'
@@ -18,6 +18,7 @@ import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
+import { clientAddress } from '../http/client-address.ts'
 import { type ListenerDeps, newListener, sendError, sendJson } from '../http/listener.ts'
 import { AuthHookSecrets } from './auth-hook-secrets.ts'
 
@@ -36,7 +37,7 @@ type AuthHookRequest = FastifyRequest<{ Params: Params }>
 
 /** Bodies of auth servers have some 3 KB. Larger ones take turns: their signatures cost more. */
 const smallBytes = 16 * 1024
-const bodyBytesMax = Math.max(...systems.map((system) => system.bodyBytesMax))
+const bodyBytesMax = Math.max(...postingSystems.map((system) => system.bodyBytesMax))
 
 export function newAuthHooksListener(deps: AuthHooksDeps): FastifyInstance {
   const parts = { deps, secrets: new AuthHookSecrets(deps.store, deps.ring), turns: new Turns() }
@@ -61,7 +62,7 @@ const unavailable = { code: 'queue_unavailable', message: refusals.queue_unavail
 function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const [path = ''] = request.url.split('?', 1)
   const system = path.split('/').at(-2) ?? ''
-  if (request.method === 'POST' || findSystem(system) === null)
+  if (request.method === 'POST' || findPostingSystem(system) === null)
     return sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
   reply.header('allow', 'POST')
   return sendError(reply, 405, { code: 'method_not_allowed', message: 'Auth servers send POST.' })
@@ -74,7 +75,7 @@ async function answerCall(
   request: AuthHookRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const system = findSystem(request.params.system)
+  const system = findPostingSystem(request.params.system)
   const { slug } = request.params
   if (system === null || !parseSlug(slug).ok) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return sendError(reply.header('retry-after', '5'), 503, unavailable)
@@ -97,7 +98,12 @@ async function answerCall(
     const keyHash = await authenticate(call, secrets, deps)
     if (keyHash === null) break
     const body = isUtf8(bytes) ? parseJson(bytes) : undefined
-    const outcomes = await acceptAuthHook(deps, { system, keyHash, body })
+    const outcomes = await acceptAuthHook(deps, {
+      system,
+      keyHash,
+      body,
+      address: () => clientAddress(request, deps.isProxy),
+    })
     for (const outcome of outcomes.filter((each) => !isRevoked(each))) report(outcome)
     if (!outcomes.some(isRevoked)) return answer(deps, { system, outcomes, reply })
     secrets.forget(slug, system.name)
@@ -107,7 +113,7 @@ async function answerCall(
 }
 
 /** Null if there are more than the system sends. */
-function readBytes(body: unknown, { bodyBytesMax: max }: AuthHook): Uint8Array | null {
+function readBytes(body: unknown, { bodyBytesMax: max }: PostingHook): Uint8Array | null {
   if (body === undefined) return new Uint8Array()
   return body instanceof Uint8Array && body.length <= max ? body : null
 }
@@ -127,7 +133,7 @@ const isRevoked = ({ answer }: AuthHookOutcome): boolean =>
   'rejection' in answer && answer.rejection.code === 'invalid_key'
 
 type Call = {
-  readonly system: AuthHook
+  readonly system: PostingHook
   readonly slug: string
   readonly bytes: Uint8Array
   readonly headers: CallHeaders
@@ -156,7 +162,7 @@ function refuseStranger(reply: FastifyReply): FastifyReply {
 }
 
 type Answering = {
-  readonly system: AuthHook
+  readonly system: PostingHook
   readonly outcomes: readonly AuthHookOutcome[]
   readonly reply: FastifyReply
 }

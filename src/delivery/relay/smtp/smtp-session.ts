@@ -159,9 +159,9 @@ export class SmtpSession {
     socket.uncork()
     const reply = await this.#nextReply()
     socket.setTimeout(commandMs)
-    return reply.startsWith('2')
-      ? { kind: 'accepted', reply: parseReply(reply, toSource(message)) }
-      : this.#refused(reply, message)
+    if (reply.startsWith('2')) return { kind: 'accepted', reply: parseReply(reply, toSource(message)) }
+    // A reply to something else: nobody knows what the relay has done with the message.
+    return /^[45]/.test(reply) ? this.#refused(reply, message) : this.#lost(unexpectedReply, message)
   }
 
   /** Says the commands of one envelope. Returns the reply that refuses one of them, or null. */

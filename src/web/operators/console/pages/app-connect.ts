@@ -1,8 +1,7 @@
-/** Auth servers that post their mail to an app: a list, and a page for each, from its secret to a check. */
+/** The page of an auth server that sends its mail to an app, from its secret to a check. */
 
 import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-entry.ts'
-import type { AuthHook, Step, SystemSettings } from '../../../../domain/auth-hooks/auth-hook.ts'
-import type { AuthHookName } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
+import type { AuthHook, Step } from '../../../../domain/auth-hooks/auth-hook.ts'
 import { systemSettings } from '../../../../domain/auth-hooks/auth-hook-settings.ts'
 import { findSystem } from '../../../../domain/auth-hooks/auth-hooks.ts'
 import { isLoopback } from '../../../../domain/client-network.ts'
@@ -11,76 +10,18 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameEmailType } from '../../email-types.ts'
-import { newForm, readTexts } from '../form.ts'
-import { age, copyButton, facts, mark, newSecret, section, shortId, table, time } from '../parts.ts'
+import { newForm } from '../form.ts'
+import { age, copyButton, mark, newSecret, section, shortId, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
-import { hostedLinkNames } from './app-hosted-links.ts'
+import { readSettingsForm, renderSettings } from './app-connect-settings.ts'
 import { appHead, findApp } from './apps.ts'
-import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
-
-export async function listAuthHooks(visit: Visit): Promise<PageAnswer> {
-  const app = await findApp(visit)
-  const { items, listens } = await visit.get('auth_hook.list', { params: { app: app.slug } })
-  const rows = items.map(({ system, title, secrets }) => [
-    html`<a href="/apps/${app.slug}/connect/${system}">${title}</a>`,
-    renderState(secrets.toReversed(), visit.now),
-  ])
-  const silent = listens
-    ? none
-    : html`<div class="note"><p>This process does not listen for auth servers: set <code>POSTERN_AUTH_HOOKS_LISTEN</code> where the service runs.</p></div>`
-  const body = html`${appHead(app, 'Connect', visit)}${silent}
-${section(
-  'Auth servers',
-  html`<p>An auth server that posts its mail to a URL can post it to Postern, which checks, limits and retries it like the mail of the app itself.</p>
-${table('Auth servers', ['Auth server', 'Status'], rows)}`,
-)}`
-  return { title: `Auth servers of ${app.name}`, body, nav: 'apps' }
-}
+import { makeOnce, onceField, saveApp } from './change.ts'
 
 type Secret = Answer<'auth_hook.list'>['items'][number]['secrets'][number]
-
-function renderState([newest]: readonly Secret[], now: number): Html {
-  if (newest === undefined) return mark('quiet', 'not connected')
-  return newest.lastUsedAt === null
-    ? html`${mark('wait', 'no call yet')} <span class="soft">secret made ${age(newest.createdAt, now)}</span>`
-    : html`${mark('quiet', 'in use')} <span class="soft">last call ${age(newest.lastUsedAt, now)}</span>`
-}
 
 const secretForm = newForm('secret', {
   secret: { label: 'Secret', attributes: html`required autocomplete="off" spellcheck="false"` },
 })
-
-const settingsForm = newForm('hook', {
-  verifyUrl: {
-    label: 'Verify URL',
-    faults: ['authHooks'],
-    attributes: html`type="url" spellcheck="false" placeholder="https://REF.supabase.co/auth/v1/verify"`,
-    hint: 'The address of the auth server’s own links. It must be on the allow-list. Empty: links open the page below.',
-  },
-  page: {
-    label: 'Page of the app',
-    attributes: html`type="url" spellcheck="false" placeholder="https://app.acme.example/code"`,
-    hint: 'Receives the token (or, if there is none, the code) as ?token=. It must be on the allow-list.',
-  },
-  life: {
-    label: 'Lifetime of a link or code, in seconds',
-    attributes: html`inputmode="numeric" autocomplete="off"`,
-    hint: 'Empty: what the message says, or the auth server’s default.',
-  },
-  organisationName: {
-    label: 'Organisation',
-    hint: 'Shown in invitations that name none. Empty: the name of the app.',
-  },
-})
-type SettingName = 'verifyUrl' | 'page' | 'life' | 'organisationName'
-
-/** The fields of a system, by the settings that it takes. */
-const fieldNames: Readonly<Record<keyof SystemSettings, SettingName>> = {
-  verifyUrl: 'verifyUrl',
-  pages: 'page',
-  lifeSeconds: 'life',
-  organisationName: 'organisationName',
-}
 
 type AuthHookPageState = { readonly error?: OperationError; readonly made?: Answer<'auth_hook.connect'> }
 
@@ -112,7 +53,7 @@ ${section(
   '1. Secret',
   html`${renderSecrets(secrets, visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
 )}
-${hook === undefined || !isOnlyHere(hook.url) ? none : html`<div class="note"><p><b>${system.title} can post to this address only from this machine.</b> Set POSTERN_AUTH_HOOKS_URL to the https address of your reverse proxy, and restart; the steps then show it.</p></div>`}
+${hook === undefined || !isOnlyHere(hook.url) ? none : html`<div class="note"><p><b>${system.title} can reach this address only from this machine.</b> Set ${urlSetting(system)} to the public address, and restart; the steps then show it.</p></div>`}
 ${section(`2. At ${system.title}`, renderSteps(steps, undefined))}
 ${section('3. In Postern', html`${renderSteps(steps, 'postern')}${settings.form}`)}
 ${section('4. Check', renderCheck(checked, secrets.length > 0))}`
@@ -125,6 +66,9 @@ ${section('4. Check', renderCheck(checked, secrets.length > 0))}`
 }
 
 const isOnlyHere = (url: string): boolean => isLoopback(URL.parse(url)?.hostname ?? '')
+
+const urlSetting = ({ auth }: AuthHook): string =>
+  auth.kind === 'login' ? 'POSTERN_SUBMISSION_URL' : 'POSTERN_AUTH_HOOKS_URL'
 
 function renderMade({ title }: AuthHook, { oldExpiresAt, secret }: Answer<'auth_hook.connect'>): Html {
   const ends = oldExpiresAt === null ? none : html` The one before works until ${time(oldExpiresAt)}.`
@@ -172,50 +116,6 @@ function renderSteps(steps: readonly Step[], place: Step['place']): Html {
     .filter((step) => place === undefined && step.place === 'instead')
     .map(({ text, block }) => html`<details><summary>Or: ${text}</summary>${renderBlock(block)}</details>`)
   return html`${place === undefined ? html`<ol class="steps">${items}</ol>` : html`<ul class="steps">${items}</ul>`}${others}`
-}
-
-function toTexts({ lifeSeconds = {}, organisationName = '', pages = {}, verifyUrl = '' }: SystemSettings) {
-  const { default: life } = lifeSeconds
-  return {
-    verifyUrl,
-    page: pages.default ?? '',
-    life: life === undefined ? '' : String(life),
-    organisationName,
-  }
-}
-
-type SettingsParts = { readonly visit: Visit; readonly error: OperationError | null }
-
-function renderSettings(app: AppResource, system: AuthHook, { visit, error }: SettingsParts) {
-  const saved = toTexts(systemSettings(app.authHooks ?? {}, system.name))
-  const { fields, error: shownError } = showAgain(saved, visit.form, error && nameFields(error, system.name))
-  const { field, problem } = settingsForm.show(fields, shownError)
-  const disabled = !visit.may('operator')
-  const isRefused = error?.issues?.some(({ code }) => code === 'destination_invalid') ?? false
-  const given = [fields.verifyUrl ?? '', fields.page ?? ''].filter((address) => address !== '')
-  const canAllow = isRefused && given.every((address) => parseAllowedUrl(address).ok)
-  const allow = canAllow ? html`<button name="allow" value="yes">Allow these addresses and save</button>` : none
-  const save = disabled ? none : html`<div class="actions"><button class="main">Save</button>${allow}</div>`
-  const form = html`${facts([
-    ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],
-    ['Hosted links', html`${hostedLinkNames[app.hostedLinks]} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
-  ])}
-<form method="post" action="/apps/${app.slug}/connect/${system.name}/settings" class="columns">${versionField(app)}
-${system.takes.map((setting) => field(fieldNames[setting], { disabled }))}
-${save}</form>`
-  return { form, problem }
-}
-
-/** The faults by the fields of the form. */
-function nameFields(error: OperationError, name: AuthHookName): OperationError {
-  const places: Readonly<Record<string, SettingName>> = {
-    [`authHooks.${name}.verifyUrl`]: 'verifyUrl',
-    [`authHooks.${name}.pages.default`]: 'page',
-    [`authHooks.${name}.lifeSeconds.default`]: 'life',
-    [`authHooks.${name}.organisationName`]: 'organisationName',
-  }
-  const issues = error.issues?.map((issue) => ({ ...issue, field: places[issue.field] ?? issue.field }))
-  return { ...error, ...(issues && { issues }) }
 }
 
 type Checked = Answer<'auth_hook.check'>['items'][number]
@@ -271,16 +171,7 @@ export async function connectAuthHook(visit: Visit): Promise<PageAnswer> {
 export async function saveAuthHook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const { name, takes } = requireSystem(visit)
-  const texts = readTexts(visit.form)
-  const text = (field: SettingName) => optional(texts[field] ?? null)
-  const life = text('life')
-  const settings = {
-    verifyUrl: text('verifyUrl'),
-    pages: { default: text('page') },
-    // 0, which no life may be, for what is no whole number.
-    lifeSeconds: { default: life === null ? null : /^\d{1,9}$/.test(life) ? Number(life) : 0 },
-    organisationName: text('organisationName'),
-  }
+  const settings = readSettingsForm(visit, systemSettings(app.authHooks ?? {}, name))
   const given = Object.fromEntries(takes.map((setting) => [setting, settings[setting]]))
   const addresses = [settings.verifyUrl, settings.pages.default].flatMap((address) => address ?? [])
   const isAllowing = visit.form.get('allow') === 'yes'

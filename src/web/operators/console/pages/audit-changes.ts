@@ -90,6 +90,7 @@ const hookSettings: Readonly<Record<string, string>> = {
   verifyUrl: 'Verify URL',
   'pages.default': 'Page of the app',
   'lifeSeconds.default': 'Lifetime of a link or code',
+  ignoredHosts: 'Ignored hosts',
   organisationName: 'Organisation',
 }
 
