@@ -16,7 +16,7 @@ const relay = await startSmtpServer({ after })
 const file = (name: string) => fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url))
 const tls = { certFile: file('localhost.cert.pem'), keyFile: file('localhost.key.pem') }
 const anyPort = { host: '127.0.0.1', port: 0 }
-const { connect, newApp, program, service } = await startSubmission(
+const { connect, newApp, port, program, service } = await startSubmission(
   { after },
   { relays: [relayTo(relay.port)], submissions: { address: anyPort, tls } },
 )
@@ -154,4 +154,27 @@ test('after 20 failed log-ins of a network each ends its connection, and the rig
   for (let n = 0; n < 20; n++) assert.match(await wrong(), /^535/)
   assert.match(await wrong(), /^421 4\.7\.0/)
   assert.match(await replyTo(log('acme', right).sendMail(mail('x@example.com'))), /^250/)
+})
+
+test('an app has 50 messages that arrive at a time, and leaves the other connections to others', async () => {
+  const [acme, globex] = [await newApp('slow'), await newApp('quick')]
+  const [slow, quick] = [await connect('directus', acme.app), await connect('directus', globex.app)]
+  const logIn = Buffer.from(`\0slow\0${slow}`).toString('base64')
+  const begin = async () => {
+    const dialogue = await openDialogue(port)
+    await dialogue.ehlo()
+    assert.match(await dialogue.say(`AUTH PLAIN ${logIn}`), /^235/)
+    await dialogue.say('MAIL FROM:<cms@acme.test>')
+    await dialogue.say('RCPT TO:<ada@example.com>')
+    return { ...dialogue, data: await dialogue.say('DATA') }
+  }
+  const held = await Promise.all(Array.from({ length: 50 }, begin))
+  assert.deepEqual([...new Set(held.map(({ data }) => data.slice(0, 3)))], ['354'])
+  const next = await begin()
+  await eventually(() => next.isClosed())
+  assert.match(await replyTo(program('quick', quick).sendMail(mail('hal@example.com'))), /^250/)
+  for (const { socket } of held) socket.destroy()
+  await eventually(async () =>
+    (await begin()).say(`Subject: x\r\n\r\n${link}\r\n.`).then((reply) => /^250/.test(reply)),
+  )
 })

@@ -34,6 +34,8 @@ export type SubmissionDeps = Omit<AuthHooksDeps, 'basePath' | 'random'>
 
 /** Each may hold a message of 256 KiB. */
 const connectionsMax = 200
+/** Messages of one app that may arrive at a time. The other connections are for other apps. */
+const appMessagesMax = 50
 /** Failed log-ins of one network. Beyond that each ends its connection, and the right secret still works. */
 const failures: Limit = { quota: 20, windowUs: 600e6 }
 const networksKept = 10_000
@@ -58,6 +60,8 @@ export class SubmissionListener {
   readonly #isProxy: (address: string) => boolean
   readonly #failed = new LruMap<string, number>(networksKept)
   readonly #logins = new WeakMap<Session, Login>()
+  /** How many messages of each app are arriving. */
+  readonly #arriving = new Map<string, number>()
   readonly #turns = new Turns()
 
   /** @param options.isImplicit TLS begins with the connection */
@@ -128,12 +132,28 @@ export class SubmissionListener {
     return charge.ok
   }
 
-  async #take({ stream }: Incoming, session: Session): Promise<string> {
-    const begunAtMs = performance.now()
+  async #take({ stream, cutOff }: Incoming, session: Session): Promise<string> {
     const login = this.#logins.get(session)
+    const arriving = this.#arriving.get(login?.slug ?? '') ?? 0
+    if (login === undefined || arriving >= appMessagesMax) {
+      cutOff()
+      throw notNow
+    }
+    this.#arriving.set(login.slug, arriving + 1)
+    try {
+      return await this.#takeFrom(login, stream, session)
+    } finally {
+      const left = (this.#arriving.get(login.slug) ?? 1) - 1
+      if (left > 0) this.#arriving.set(login.slug, left)
+      else this.#arriving.delete(login.slug)
+    }
+  }
+
+  async #takeFrom(login: Login, stream: Incoming['stream'], session: Session): Promise<string> {
+    const begunAtMs = performance.now()
     const bytes = await readBounded(stream, mailBytesMax, this.#turns)
     if (bytes === null) throw tooLarge
-    if (login === undefined || this.#deps.isStopping()) throw notNow
+    if (this.#deps.isStopping()) throw notNow
     try {
       const outcome = await this.#accept(bytes, session, login)
       this.#report(outcome, begunAtMs)
