@@ -27,6 +27,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   reports: () => import('./reports.ts'),
   retention: () => import('./retention.ts'),
   signing: () => import('./signing.ts'),
+  submission: () => import('./submission.ts'),
   upgrade: () => import('./upgrade.ts'),
   pressure: () => import('./pressure.ts'),
   profile: () => import('./profile.ts'),

@@ -8,7 +8,7 @@ import { operator } from './operator.ts'
 import { newSender, startTestService, type TestOptions, testSettings } from './service.ts'
 import { atEnd, type Scope } from './temporary.ts'
 
-const submissionSettings: AppSettings = {
+export const submissionSettings: AppSettings = {
   ...testSettings,
   allowedUrls: ['https://app.acme.test', 'https://cms.acme.test/admin/*', 'https://git.acme.test'],
   limits: { keyPerMinute: 100_000, recipientPerHour: 10_000, daily: 1_000_000 },

@@ -53,6 +53,12 @@ const pathOf = (name: OperationName, values: Readonly<Record<string, string>>) =
   findOperation(name).path.replace(/\{(\w+)\}/g, (_, each: string) => encodeURIComponent(values[each] ?? ''))
 
 const schemaOf = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as Schema
+/** Nobody waits longer than this for an email that does not come. */
+const waitMaxS = 0.1
+const soon = (query: object): object => {
+  const given = (query as { timeout?: unknown }).timeout
+  return given !== undefined && !(Number(given) > waitMaxS) ? query : { ...query, timeout: waitMaxS }
+}
 const queryText = (query: unknown): string => {
   const entries = Object.entries(query as object).map(([name, value]) => [name, String(value)])
   return entries.length === 0 ? '' : `?${new URLSearchParams(entries)}`
@@ -73,7 +79,7 @@ for (const name of operationNames) {
     const anyName = fc.oneof(fc.constant(null), fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }))
     const check = fc.asyncProperty(anyBody, anyQuery, anyName, async (sent, search, other) => {
       const values = other === null ? target : Object.fromEntries(Object.keys(target).map((key) => [key, other]))
-      const path = `${pathOf(name, values)}${queryText(search)}`
+      const path = `${pathOf(name, values)}${queryText(name === 'inbox.wait' ? soon(search as object) : search)}`
       if (/\/\.{0,2}(\/|\?|$)/.test(path)) return // another address
       const answer = await ask(service, `${method} ${path}`, {
         token: await token(),

@@ -1,0 +1,120 @@
+/**
+ * The submission listener while the relay is down: the answer to each message at a steady rate, and how long
+ * spoilt messages hold the event loop.
+ */
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { hashDeliveryKey, newAuthHookSecret } from '../src/domain/app/delivery-key.ts'
+import { operator } from '../test/support/operator.ts'
+import { freePort } from '../test/support/ports.ts'
+import { newSender } from '../test/support/service.ts'
+import { spoilMails } from '../test/support/spoilt-mails.ts'
+import { submissionSettings } from '../test/support/submission.ts'
+import type { Scope } from '../test/support/temporary.ts'
+import { type LoopOrder, type LoopResult, runLoop } from './loop.ts'
+import { count, report } from './measure.ts'
+import { type Bed, makeBed, readMetric, startPostern, subjects, useStore } from './processes.ts'
+
+const clients = 20
+const steady: LoopOrder = { clients, ms: 10_000, rate: 100, serial: 1_000_000 }
+const hostile: LoopOrder = { clients, ms: 20_000, rate: null, serial: 0 }
+const spoilt = 5000
+const lag = 'nodejs_eventloop_lag_max_seconds'
+
+export async function run(scope: Scope): Promise<void> {
+  const bytes: Buffer[] = []
+  for await (const mail of spoilMails(spoilt, 1)) bytes.push(mail.bytes)
+  const rows: string[][] = []
+  const measured: Record<string, unknown> = {}
+  for (const subject of subjects) {
+    const bed = await makeBed(scope, subject)
+    const secret = await connect(bed)
+    const port = await freePort()
+    const { ops } = await startPostern(scope, bed, {
+      POSTERN_ROLES: 'api,submission,worker',
+      POSTERN_SUBMISSION_LISTEN: `127.0.0.1:${port}`,
+      POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
+    })
+    const usual = (n: number) =>
+      Buffer.from(`Subject: Reset\r\n\r\nhttps://app.acme.test/admin/reset-password?token=n${n}\r\n`)
+    const one = (n: number) => bytes[n % spoilt] ?? Buffer.alloc(0)
+    const offer = async (order: LoopOrder, messageOf: (n: number) => Buffer) => {
+      const lags = watchLag(ops)
+      const result = await load({ ...order, port, secret }, messageOf)
+      return { result, lagMs: await lags.end() }
+    }
+    await offer({ ...steady, ms: 3000, serial: 0 }, usual) // warms up
+    const plain = await offer(steady, usual)
+    const worst = await offer(hostile, one)
+    measured[subject.name] = { plain, worst }
+    rows.push(toRow(subject.name, '100 a second', plain), toRow(subject.name, 'spoilt, one after the other', worst))
+  }
+  const columns = [
+    'engine',
+    'messages',
+    'per second',
+    'p50 ms',
+    'p99 ms',
+    '250',
+    'refused',
+    'longest hold of the loop, ms',
+  ]
+  report('submission', { 'From the end of each message to its answer, relay down': { columns, rows } }, measured)
+}
+
+type Offered = { readonly result: LoopResult; readonly lagMs: number }
+
+function toRow(engine: string, messages: string, { lagMs, result }: Offered): string[] {
+  const { answers, p50Ms, p99Ms, perSecond } = result
+  const refused = Object.entries(answers).reduce((sum, [code, n]) => (code === '250' ? sum : sum + n), 0)
+  const times = [p50Ms, p99Ms].map((ms) => ms.toFixed(1))
+  return [engine, messages, count(perSecond), ...times, count(answers['250'] ?? 0), count(refused), lagMs.toFixed(0)]
+}
+
+/** Makes an app with a secret of Directus; returns the secret. */
+const connect = (bed: Bed): Promise<string> =>
+  useStore(bed, async (store) => {
+    const { app } = await newSender({ store }, 'mail', submissionSettings)
+    const secret = newAuthHookSecret()
+    const key = { app: app.id, hash: hashDeliveryKey(secret), name: null, expiresAt: null, hook: 'directus' }
+    await store.createKey(key, operator)
+    return secret
+  })
+
+/** The longest hold of the loop: the metric says that since it was last read. */
+function watchLag(ops: string) {
+  const lags: Promise<number>[] = [readMetric(ops, lag)] // what was before
+  const timer = setInterval(() => void lags.push(readMetric(ops, lag)), 500)
+  return {
+    async end() {
+      clearInterval(timer)
+      const [, ...seen] = await Promise.all([...lags, readMetric(ops, lag)])
+      return 1000 * Math.max(...seen)
+    },
+  }
+}
+
+async function load(
+  { port, secret, ...order }: LoopOrder & { readonly port: number; readonly secret: string },
+  messageOf: (n: number) => Buffer,
+): Promise<LoopResult> {
+  const connections = await Promise.all(Array.from({ length: order.clients }, () => open(port, secret)))
+  const result = await runLoop(order, (client, n) => {
+    const envelope = { from: 'cms@acme.test', to: `n${n}@example.com` }
+    return new Promise((resolve) => {
+      connections[client]?.send(envelope, messageOf(n), (error, info) =>
+        resolve(String((error as { responseCode?: number } | null)?.responseCode ?? info?.response?.slice(0, 3))),
+      )
+    })
+  })
+  for (const connection of connections) connection.quit()
+  return result
+}
+
+async function open(port: number, pass: string): Promise<SMTPConnection> {
+  const connection = new SMTPConnection({ host: '127.0.0.1', port, ignoreTLS: true, logger: false })
+  await new Promise<void>((resolve, reject) => connection.connect((error) => (error ? reject(error) : resolve())))
+  await new Promise<void>((resolve, reject) =>
+    connection.login({ credentials: { user: 'mail', pass } }, (error) => (error ? reject(error) : resolve())),
+  )
+  return connection
+}
