@@ -23,7 +23,8 @@ export async function startPostgrey(scope: Scope) {
   )
   atEnd(scope, async () => {
     const ended = child.exitCode === null ? once(child, 'exit') : null
-    child.kill('SIGTERM')
+    // It may miss a SIGTERM that comes right before it waits for connections.
+    child.kill('SIGKILL')
     await ended
   })
   await eventually(() => {
