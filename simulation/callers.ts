@@ -54,13 +54,15 @@ export class Callers {
       to: `${local}@${app.slug}.test`,
       type: random.pick(emailTypes),
       ...before,
+      token: this.#newToken(n),
+      locale: random.chance(0.2) ? random.pick(['de', 'fr', 'ja', 'ar']) : null,
       key,
       idempotencyKey: isAlone ? null : `k${n}`,
       expiresAt: this.#world.wallMs() + random.pick(livesMs),
       isReused: false,
       isQuiet,
     }
-    const body = this.#write(asked, `secret${random.bits()}x${n}`)
+    const body = write(asked)
     this.#try(asked, body, isAlone ? triesMax : 1)
     if (isAlone) return
     if (random.chance(0.1))
@@ -71,8 +73,8 @@ export class Callers {
     const later = random.next()
     if (later < 0.03) this.#later(againMs, () => this.#try(asked, body, triesMax))
     else if (later < 0.06) {
-      const other = this.#write(asked, `secret${random.bits()}y${n}`)
-      this.#later(againMs, () => this.#try({ ...asked, isReused: true }, other, triesMax))
+      const other = { ...asked, token: this.#newToken(n), isReused: true }
+      this.#later(againMs, () => this.#try(other, write(other), triesMax))
     }
   }
 
@@ -81,17 +83,7 @@ export class Callers {
     return this.#random.below(app.slug === 'limited' ? 30 : 300)
   }
 
-  #write({ expiresAt, to, type }: Asked, token: string): string {
-    const random = this.#random
-    return JSON.stringify({
-      to,
-      type,
-      url: `https://app.acme.test/auth?token=${token}`,
-      expiresAt: new Date(expiresAt).toISOString(),
-      ...(type === 'organisation_invite' && { organisationName: 'Acme', inviterName: 'Ada' }),
-      ...(random.chance(0.2) && { locale: random.pick(['de', 'fr', 'ja', 'ar']) }),
-    })
-  }
+  #newToken = (n: number): string => `secret${this.#random.bits()}x${n}`
 
   #later(ms: number, run: () => void): void {
     this.#open += 1
@@ -134,3 +126,13 @@ export class Callers {
     })
   }
 }
+
+const write = ({ expiresAt, locale, to, token, type }: Asked): string =>
+  JSON.stringify({
+    to,
+    type,
+    url: `https://app.acme.test/auth?token=${token}`,
+    expiresAt: new Date(expiresAt).toISOString(),
+    ...(type === 'organisation_invite' && { organisationName: 'Acme', inviterName: 'Ada' }),
+    ...(locale !== null && { locale }),
+  })

@@ -6,6 +6,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { EmailType } from '../src/domain/request/email-kinds.ts'
 import type { AcceptAnswer } from '../src/intake/accept-email.ts'
+import { RecipientLimits } from './limits.ts'
+import { findDifference } from './message.ts'
 import type { Link } from './network.ts'
 import { limitedApp } from './plan.ts'
 import type { Random } from './random.ts'
@@ -17,6 +19,9 @@ export type Asked = {
   readonly app: string
   readonly to: string
   readonly type: EmailType
+  /** Of its link. */
+  readonly token: string
+  readonly locale: string | null
   /** Null for one that nobody repeats. */
   readonly idempotencyKey: string | null
   readonly key: string
@@ -34,7 +39,7 @@ export type Row = Readonly<Record<string, string | number | null>>
 
 const hourMs = 3_600_000
 /** Emails to one recipient in an hour. */
-const limitOf = ({ app }: Asked): number => (app === 'limited' ? limitedApp.recipientPerHour : 10)
+const perHour = ({ app }: Asked): number => (app === 'limited' ? limitedApp.recipientPerHour : 10)
 /** A quiet app waits for no longer, in calm times. */
 const quietMaxMs = 1000
 /** So long after the last fault, its effects are over: a lease has ended, and the breakers are closed. */
@@ -75,8 +80,7 @@ export class Ledger {
   readonly #stopped = new Map<string, number>()
   readonly #cancelled = new Set<string>()
   readonly #recent: Copy[] = []
-  /** When emails to each recipient were asked for and accepted. */
-  readonly #to = new Map<string, { asked: number[]; accepted: number[] }>()
+  readonly #limits = new RecipientLimits()
 
   constructor(world: World, path: string) {
     this.#world = world
@@ -124,11 +128,7 @@ export class Ledger {
   }
 
   /** A caller sends a request. */
-  asked({ to }: Asked): void {
-    const known = this.#to.get(to) ?? { asked: [], accepted: [] }
-    known.asked.push(this.#world.nowMs)
-    this.#to.set(to, known)
-  }
+  asked = ({ to }: Asked): void => this.#limits.asked(to, this.#world.nowMs)
 
   /** @param askedAtMs when the request was sent */
   answered(asked: Asked, answer: AcceptAnswer, askedAtMs: number): unknown {
@@ -137,36 +137,40 @@ export class Ledger {
     if ('rejection' in answer) {
       this.count('refused')
       world.note(`answer ${name} ${answer.rejection.code}`)
+      this.#checkLimit(asked, answer.rejection.code, askedAtMs)
       return this.#refused(asked, answer.rejection.code)
     }
     const { emailId, replayed } = answer
     world.note(`answer ${name} 202 ${emailId}${replayed ? ' replayed' : ''}`)
     this.#checkAccess(asked, emailId, askedAtMs)
     this.#checkKey(asked, emailId)
+    this.#checkLimit(asked, replayed ? 'repeated' : 'accepted', askedAtMs)
     if (this.accepted.has(emailId)) return null
     this.count('accepted')
     const known: Known = { ...asked, acceptedAtMs: world.nowMs, acceptedAt: world.wallMs(), isCalm: this.isCalm }
     this.accepted.set(emailId, known)
     this.#waiting.add(known)
-    this.#checkAccepted(asked)
+    for (const copy of this.copies.get(emailId) ?? []) this.#checkMessage(emailId, copy)
     const isThere = this.#find(emailId).length === 1 || this.deleted.has(asked.app)
     return world.require(isThere, () => `durable: ${emailId} was answered with 202 and is nowhere`)
   }
 
   #refused(asked: Asked, code: string): void {
-    const { idempotencyKey, isReused, to } = asked
+    const { idempotencyKey, isReused } = asked
     const isRepetition = idempotencyKey !== null && this.#byKey.has(idempotencyKey) && !isReused
     const isOverdue = code === 'invalid_body' || code === 'recipient_rate_limited' || code === 'daily_limit_reached'
     this.#world.require(
       !(isRepetition && isOverdue),
       () => `idempotency: ${idempotencyKey} was accepted, and answered ${code} when it was repeated`,
     )
-    if (code !== 'recipient_rate_limited') return
-    const { asked: count } = this.#recentTo(to, 1.1 * hourMs)
-    this.#world.require(
-      count > limitOf(asked) || this.#clockMovedAtMs > this.#world.nowMs - 2 * hourMs,
-      () => `limits: ${to} was refused after ${count} requests within an hour`,
-    )
+  }
+
+  #checkLimit(asked: Asked, answer: string, askedAtMs: number): void {
+    const { nowMs } = this.#world
+    const limit = { to: asked.to, perHour: perHour(asked) }
+    const isRight = this.#limits.answered(limit, { answer, askedAtMs, nowMs })
+    const isClear = this.#clockMovedAtMs < nowMs - 2 * hourMs
+    this.#world.require(isRight || !isClear, () => `limits: ${asked.to} was answered ${answer}`)
   }
 
   #checkAccess({ app, key }: Asked, id: string, askedAtMs: number): void {
@@ -185,21 +189,6 @@ export class Ledger {
       () => `idempotency: ${idempotencyKey} is ${known}, and was answered with ${id}`,
     )
     this.#byKey.set(idempotencyKey, id)
-  }
-
-  #checkAccepted({ to, ...asked }: Asked): void {
-    const { accepted: count } = this.#recentTo(to, hourMs)
-    this.#world.require(
-      count < 2 * limitOf({ to, ...asked }) || this.#clockMovedAtMs > this.#world.nowMs - 2 * hourMs,
-      () => `limits: ${count + 1} emails to ${to} were accepted within an hour`,
-    )
-    this.#to.get(to)?.accepted.push(this.#world.nowMs)
-  }
-
-  #recentTo(to: string, withinMs: number): { asked: number; accepted: number } {
-    const { asked = [], accepted = [] } = this.#to.get(to) ?? {}
-    const isRecent = (atMs: number) => atMs > this.#world.nowMs - withinMs
-    return { asked: asked.filter(isRecent).length, accepted: accepted.filter(isRecent).length }
   }
 
   #find = (id: string): Row[] => [
@@ -258,16 +247,24 @@ export class Ledger {
     this.copies.set(id, [...before, copy])
     this.#recent.push(copy)
     if (this.#recent.length > 50) this.#recent.shift()
-    if (copy.recipient.startsWith('alone')) {
-      const first = this.#alone.get(copy.recipient) ?? id
+    if (copy.received.recipient.startsWith('alone')) {
+      const first = this.#alone.get(copy.received.recipient) ?? id
       world.require(first === id, () => `once: one request made ${first} and ${id}`)
-      this.#alone.set(copy.recipient, id)
+      this.#alone.set(copy.received.recipient, id)
     }
+    this.#checkMessage(id, copy)
     const known = this.accepted.get(id)
     if (known === undefined || !this.#waiting.delete(known)) return
     const waitedMs = world.nowMs - known.acceptedAtMs
     const isLate = known.isQuiet && known.isCalm && waitedMs > quietMaxMs
     world.require(!isLate, () => `fairness: ${id} of a quiet app waited for ${waitedMs.toFixed(0)} ms`)
+  }
+
+  /** Its answer may come after its first copy. */
+  #checkMessage(id: string, { received, relay }: Copy): void {
+    const known = this.accepted.get(id)
+    const difference = known === undefined ? null : findDifference(received, known)
+    this.#world.require(difference === null, () => `content: ${relay} has ${id}, and ${difference}`)
   }
 
   /** After each commit of a writer. */
@@ -299,7 +296,6 @@ export class Ledger {
     this.#waiting.clear()
     this.#written.clear()
     this.#alone.clear()
-    const since = this.#world.nowMs - 2 * hourMs
-    for (const [to, { asked }] of this.#to) if ((asked.at(-1) ?? 0) < since) this.#to.delete(to)
+    this.#limits.forget(this.#world.nowMs - 2 * hourMs)
   }
 }

@@ -173,7 +173,7 @@ export class Operators {
     bounce: (process) => {
       const copy = this.#parts.ledger.pickCopy(this.#random)
       if (copy === null) return
-      const report = writeReport({ to: `bounces+${copy.messageId}@acme.test`, recipient: copy.recipient })
+      const report = writeReport({ to: `bounces+${copy.messageId}@acme.test`, recipient: copy.received.recipient })
       this.#run(process, (operations) => operations.call('report.read', { body: { report } }))
     },
     suppress: (process) => {

@@ -2,6 +2,7 @@
  * An SMTP server that accepts mail, and sometimes fails. A message counts as accepted even if the reply is
  * lost, as in a real server.
  */
+import { type Received, readMessage } from './message.ts'
 import type { Link, Network, Peer, Server } from './network.ts'
 import type { Random } from './random.ts'
 import type { Owner, World } from './world.ts'
@@ -27,7 +28,7 @@ export type RelayFault = (typeof relayFaults)[number]
 /** A copy of a message that a relay has accepted, or has begun to receive. */
 export type Copy = {
   readonly messageId: string
-  readonly recipient: string
+  readonly received: Received
   readonly owner: Owner
   readonly relay: string
   /** When the reply reached the process. */
@@ -201,7 +202,7 @@ class RelaySession implements Peer {
     if (fault === 'stalls') return
     const copy: Copy = {
       messageId,
-      recipient: this.#recipient,
+      received: readMessage(message, this.#recipient),
       owner: this.#link.owner,
       relay: name,
       answeredAtMs: null,
