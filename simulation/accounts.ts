@@ -27,7 +27,16 @@ type Ending = {
   readonly lost: number
   readonly acceptedAt: number
   readonly expiresAt: number
+  readonly trail: readonly { readonly at: number; readonly outcome: string }[]
 }
+
+/** Outcomes of an attempt. */
+const tries = new Set(['delivered', 'deferred', 'failed'])
+/** Between the attempts of an email, before they are spread. */
+const waitsMs = [5000, 15_000, 45_000, 120_000, 300_000]
+const waitMaxMs = 600_000
+/** A breaker that is open, or a machine that leaps. */
+const lateMaxMs = 75_000
 
 export class Accounts {
   readonly #world: World
@@ -54,6 +63,7 @@ export class Accounts {
           lost: Number(row.lost_leases),
           acceptedAt: Number(row.accepted_at),
           expiresAt: Number(row.expires_at),
+          trail: JSON.parse(String(row.trail)),
         },
       ]),
     )
@@ -89,10 +99,55 @@ export class Accounts {
     this.#ends.set(id, state)
     this.#ledger.count(ending.reason === 'superseded' ? 'superseded' : state)
     if (state === 'expired') this.#checkExpired(id, known, ending)
-    const isRefused = state === 'failed' && ending.reason === 'refused_by_relay' && !known.to.startsWith('gone')
-    world.require(!isRefused, () => `record: ${id} failed as refused, and no relay refuses its recipient`)
-    const hasCopy = this.#ledger.copies.has(id)
-    return world.require(state !== 'delivered' || hasCopy, () => `record: ${id} is delivered, and no relay has it`)
+    this.#checkReason(id, known, ending)
+    this.#checkTrail(id, ending)
+    return null
+  }
+
+  /** The state of an email is what was done with it. */
+  #checkReason(id: string, { isCalm, to }: Known, { reason, state }: Ending): void {
+    const ledger = this.#ledger
+    const isRefused = state === 'failed' && reason === 'refused_by_relay'
+    const event = `email.${state}`
+    const events = [...(ledger.events.get(id) ?? [])]
+    const isTold = events.includes(event) || !isCalm || (state !== 'failed' && state !== 'suppressed')
+    const rules: readonly (readonly [holds: boolean, what: string])[] = [
+      [!isRefused || to.startsWith('gone'), 'record: failed as refused, and no relay refuses its recipient'],
+      [state !== 'delivered' || ledger.copies.has(id), 'record: is delivered, and no relay has it'],
+      [
+        state !== 'suppressed' || ledger.mayBeSuppressed.has(to) || to.startsWith('gone'),
+        'suppressed: was held back, and its recipient is not suppressed',
+      ],
+      [
+        state === 'cancelled' || !ledger.cancelled.has(id) || ledger.copies.has(id),
+        `cancelled: was cancelled, and is ${state}`,
+      ],
+      [isTold, `webhooks: is ${state}, and its app was not told`],
+      [
+        events.every((each) => each === event || reported.has(each.slice(6))),
+        `webhooks: is ${state}, and its app was told ${events}`,
+      ],
+    ]
+    for (const [holds, what] of rules) {
+      const [rule, how] = what.split(': ')
+      this.#world.require(holds, () => `${rule}: ${id} ${how}`)
+    }
+  }
+
+  /** The attempts of an email, with the waits of `docs/delivery-states.md` between them. */
+  #checkTrail(id: string, { attempts, lost, trail }: Ending): void {
+    const tried = trail.filter(({ outcome }) => tries.has(outcome))
+    this.#world.require(
+      tried.length <= attempts + lost,
+      () => `record: ${id} has ${tried.length} attempts on record, and ${attempts} are counted`,
+    )
+    if (lost > 0) return
+    for (const [n, { at }] of tried.slice(1).entries()) {
+      const before = tried[n]?.at ?? 0
+      const waitMs = waitsMs[n] ?? waitMaxMs
+      const latest = Math.max(before + 1.2 * waitMs, this.#ledger.calmSince) + lateMaxMs
+      this.#world.require(at <= latest, () => `retries: ${id} was tried again after ${at - before} ms`)
+    }
   }
 
   #checkExpired(id: string, known: Known, { acceptedAt, expiresAt, lost }: Ending): void {

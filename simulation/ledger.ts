@@ -33,11 +33,18 @@ export type Asked = {
 }
 
 /** An email that was answered with 202. `isCalm`: nothing was wrong from before it was accepted until now. */
-export type Known = Asked & { readonly acceptedAtMs: number; readonly acceptedAt: number; isCalm: boolean }
+export type Known = Asked & {
+  readonly askedAtMs: number
+  readonly acceptedAtMs: number
+  readonly acceptedAt: number
+  isCalm: boolean
+}
 
 export type Row = Readonly<Record<string, string | number | null>>
 
 const hourMs = 3_600_000
+/** A link that lives for less is refused. */
+const lifeMinMs = 15_000
 /** Emails to one recipient in an hour. */
 const perHour = ({ app }: Asked): number => (app === 'limited' ? limitedApp.recipientPerHour : 10)
 /** A quiet app waits for no longer, in calm times. */
@@ -78,7 +85,13 @@ export class Ledger {
   /** Keys that were revoked and apps that were stopped, and since when callers could know. */
   readonly #revoked = new Map<string, number>()
   readonly #stopped = new Map<string, number>()
-  readonly #cancelled = new Set<string>()
+  readonly cancelled = new Set<string>()
+  /** Recipients that an operator has suppressed: since when and until when on the wall clock. */
+  readonly #suppressed = new Map<string, { sinceMs: number; until: number }>()
+  /** Recipients that may be suppressed: an operator has asked for it, or a report was read. */
+  readonly mayBeSuppressed = new Set<string>()
+  /** By email: the events of its webhooks. */
+  readonly events = new Map<string, Set<string>>()
   readonly #recent: Copy[] = []
   readonly #limits = new RecipientLimits()
 
@@ -118,7 +131,15 @@ export class Ledger {
   /** An operator was answered that it is stopped, or begins to start it. */
   stopped = (slug: string, isStopped: boolean): unknown =>
     isStopped ? this.#stopped.set(slug, this.#world.nowMs) : this.#stopped.delete(slug)
-  cancelled = (id: string): unknown => this.#cancelled.add(id)
+  suppressed = (to: string, days: number): unknown =>
+    this.#suppressed.set(to, { sinceMs: this.#world.nowMs, until: this.#world.wallMs() + days * 24 * hourMs })
+  /** The receiver of webhooks has one. */
+  told(body: string): void {
+    const { data, type } = JSON.parse(body) as { type: string; data: { emailId?: string } }
+    this.#world.require(!body.includes('secret'), () => `sealed: a webhook says ${body}`)
+    const id = data.emailId ?? ''
+    this.events.set(id, (this.events.get(id) ?? new Set()).add(type))
+  }
   pickCopy = (random: Random): Copy | null => (this.#recent.length === 0 ? null : random.pick(this.#recent))
   /** An email that is being sent, or one that waits. */
   pickQueued(random: Random, { isSending }: { isSending: boolean }): string | null {
@@ -138,7 +159,7 @@ export class Ledger {
       this.count('refused')
       world.note(`answer ${name} ${answer.rejection.code}`)
       this.#checkLimit(asked, answer.rejection.code, askedAtMs)
-      return this.#refused(asked, answer.rejection.code)
+      return this.#refused(asked, answer.rejection.code, askedAtMs)
     }
     const { emailId, replayed } = answer
     world.note(`answer ${name} 202 ${emailId}${replayed ? ' replayed' : ''}`)
@@ -147,7 +168,13 @@ export class Ledger {
     this.#checkLimit(asked, replayed ? 'repeated' : 'accepted', askedAtMs)
     if (this.accepted.has(emailId)) return null
     this.count('accepted')
-    const known: Known = { ...asked, acceptedAtMs: world.nowMs, acceptedAt: world.wallMs(), isCalm: this.isCalm }
+    const known: Known = {
+      ...asked,
+      askedAtMs,
+      acceptedAtMs: world.nowMs,
+      acceptedAt: world.wallMs(),
+      isCalm: this.isCalm,
+    }
     this.accepted.set(emailId, known)
     this.#waiting.add(known)
     for (const copy of this.copies.get(emailId) ?? []) this.#checkMessage(emailId, copy)
@@ -155,8 +182,17 @@ export class Ledger {
     return world.require(isThere, () => `durable: ${emailId} was answered with 202 and is nowhere`)
   }
 
-  #refused(asked: Asked, code: string): void {
-    const { idempotencyKey, isReused } = asked
+  #refused(asked: Asked, code: string, askedAtMs: number): void {
+    const { app, expiresAt, idempotencyKey, isReused, key } = asked
+    const isExplained =
+      isReused ||
+      (app === 'limited' && /_limited$|_limit_reached$/.test(code)) ||
+      code === 'recipient_rate_limited' || // has a rule of its own
+      (code === 'invalid_body' && expiresAt < this.#world.wallMs() + lifeMinMs) ||
+      this.#revoked.has(key) ||
+      this.#stopped.has(app)
+    const isCalm = this.isCalm && askedAtMs > this.calmSinceMs
+    this.#world.require(isExplained || !isCalm, () => `answers: ${idempotencyKey} was answered ${code}`)
     const isRepetition = idempotencyKey !== null && this.#byKey.has(idempotencyKey) && !isReused
     const isOverdue = code === 'invalid_body' || code === 'recipient_rate_limited' || code === 'daily_limit_reached'
     this.#world.require(
@@ -204,7 +240,7 @@ export class Ledger {
     const wallMs = world.wallMs()
     const rules: readonly (readonly [holds: boolean, what: string])[] = [
       [row !== undefined, 'lease: which is nowhere'],
-      [!this.#cancelled.has(id), 'cancelled: although it was cancelled'],
+      [!this.cancelled.has(id), 'cancelled: although it was cancelled'],
       [Number(row?.expires_at) > wallMs, 'expiry: after its link has expired'],
       [row?.state === 'sending', `lease: which is ${row?.state}`],
       [Number(row?.lease_until) > wallMs, 'lease: without a lease'],
@@ -254,10 +290,20 @@ export class Ledger {
     }
     this.#checkMessage(id, copy)
     const known = this.accepted.get(id)
+    if (known !== undefined) this.#checkSuppressed(id, known)
     if (known === undefined || !this.#waiting.delete(known)) return
     const waitedMs = world.nowMs - known.acceptedAtMs
     const isLate = known.isQuiet && known.isCalm && waitedMs > quietMaxMs
     world.require(!isLate, () => `fairness: ${id} of a quiet app waited for ${waitedMs.toFixed(0)} ms`)
+  }
+
+  #checkSuppressed(id: string, { askedAtMs, to }: Known): void {
+    const suppression = this.#suppressed.get(to)
+    const isSent =
+      suppression !== undefined &&
+      askedAtMs > Math.max(suppression.sinceMs, this.#clockMovedAtMs) &&
+      this.#world.wallMs() < suppression.until
+    this.#world.require(!isSent, () => `suppressed: ${id} was sent to ${to}`)
   }
 
   /** Its answer may come after its first copy. */
@@ -295,6 +341,7 @@ export class Ledger {
     this.copies.clear()
     this.#waiting.clear()
     this.#written.clear()
+    this.events.clear()
     this.#alone.clear()
     this.#limits.forget(this.#world.nowMs - 2 * hourMs)
   }

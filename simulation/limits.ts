@@ -32,6 +32,8 @@ export class RecipientLimits {
     { answer, askedAtMs, nowMs }: Answered,
   ): boolean {
     const tries = this.#tries.get(to) ?? []
+    // Nobody knows whether it was stored.
+    if (answer === 'queue_unavailable') return true
     const index = tries.findIndex((each) => each.askedAtMs === askedAtMs && each.answeredAtMs === null)
     if (index >= 0) tries.splice(index, 1)
     const spacingMs = hourMs / perHour

@@ -22,23 +22,19 @@ export const webhookPort = 2580
 
 const settings = { ...testSettings, webhookUrl: `http://127.0.0.1:${webhookPort}/` }
 
+/** Makes an app whose webhooks are signed. */
 const makeSender = async (running: Running, slug: string, more: Partial<AppSettings> = {}): Promise<Sender> => {
   const made = await newSender(running.service, slug, { ...settings, ...more })
+  await running.operations.call('webhook.secret', { params: { app: slug }, body: {} })
   return { ...made, isQuiet: slug === 'quiet' }
 }
 
-/** Makes the apps, whose webhooks are signed. */
-export async function makeSenders(running: Running): Promise<Senders> {
-  const senders = {
-    quiet: await makeSender(running, 'quiet'),
-    limited: await makeSender(running, 'limited', { limits: limitedApp }),
-    doomed: await makeSender(running, 'doomed-0'),
-    busy: await makeSender(running, 'busy', { supersede: true }),
-  }
-  for (const { app } of Object.values(senders))
-    await running.operations.call('webhook.secret', { params: { app: app.slug }, body: {} })
-  return senders
-}
+export const makeSenders = async (running: Running): Promise<Senders> => ({
+  quiet: await makeSender(running, 'quiet'),
+  limited: await makeSender(running, 'limited', { limits: limitedApp }),
+  doomed: await makeSender(running, 'doomed-0'),
+  busy: await makeSender(running, 'busy', { supersede: true }),
+})
 
 export class Operators {
   readonly #world: World
@@ -164,7 +160,7 @@ export class Operators {
     cancel: (process) =>
       this.#whenQueued(this.#random.chance(0.5), (id) => {
         const cancel = (operations: OperationRunner) => operations.call('email.cancel', { params: { email: id } })
-        this.#run(process, cancel, () => this.#parts.ledger.cancelled(id))
+        this.#run(process, cancel, () => this.#parts.ledger.cancelled.add(id))
       }),
     retry: (process) =>
       this.#whenQueued(true, () =>
@@ -173,14 +169,19 @@ export class Operators {
     bounce: (process) => {
       const copy = this.#parts.ledger.pickCopy(this.#random)
       if (copy === null) return
+      this.#parts.ledger.mayBeSuppressed.add(copy.received.recipient)
       const report = writeReport({ to: `bounces+${copy.messageId}@acme.test`, recipient: copy.received.recipient })
       this.#run(process, (operations) => operations.call('report.read', { body: { report } }))
     },
     suppress: (process) => {
       const { busy } = this.#parts.senders
       const to = `user${this.#random.below(300)}@busy.test`
-      this.#run(process, (operations) =>
-        operations.call('suppression.add', { body: { to, app: busy.app.slug, days: 1 + this.#random.below(5) } }),
+      const days = 1 + this.#random.below(5)
+      this.#parts.ledger.mayBeSuppressed.add(to)
+      this.#run(
+        process,
+        (operations) => operations.call('suppression.add', { body: { to, app: busy.app.slug, days } }),
+        () => this.#parts.ledger.suppressed(to, days),
       )
     },
   }

@@ -1,4 +1,5 @@
 /** The receiver of an app's webhooks: an HTTP server that answers, or does not. */
+import type { Ledger } from './ledger.ts'
 import type { Link, Network, Peer, Server } from './network.ts'
 import type { World } from './world.ts'
 
@@ -7,11 +8,13 @@ export type ReceiverFault = (typeof receiverFaults)[number]
 
 export class SimulatedReceiver {
   readonly #world: World
+  readonly #ledger: Ledger
   readonly server: Server
   fault: ReceiverFault | null = null
 
-  constructor(world: World, network: Network, port: number) {
+  constructor(world: World, network: Network, { port, ledger }: { port: number; ledger: Ledger }) {
     this.#world = world
+    this.#ledger = ledger
     this.server = { reachability: 'open', latencyMs: 0, accept: (link) => this.#accept(link) }
     network.serve(port, this.server)
   }
@@ -38,6 +41,7 @@ export class SimulatedReceiver {
       if (this.fault === 'cuts') return link.cut()
       const status = this.fault === 'fails' ? '500 No' : '200 OK'
       this.#world.note(`webhook ${id} ${status}`)
+      if (this.fault !== 'fails') this.#ledger.told(text.slice(head + 4))
       link.write(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`)
       link.end()
     }

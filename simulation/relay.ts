@@ -43,6 +43,8 @@ export type RelayEvents = {
   readonly onAnswered: () => void
 }
 
+/** Connections that one process may have to one relay. */
+export const connectionsMax = 5
 const offered = ['relay.test', 'PIPELINING', 'SIZE 10485760', '8BITMIME', 'DSN', 'ENHANCEDSTATUSCODES']
 const bare = ['relay.test', 'SIZE 10485760']
 
@@ -56,6 +58,7 @@ export class SimulatedRelay {
   fault: RelayFault | null = null
   /** Recipients that were greylisted. */
   readonly greylisted = new Set<string>()
+  readonly #links = new Set<Link>()
 
   constructor(world: World, network: Network, options: { name: string; port: number; events: RelayEvents }) {
     this.name = options.name
@@ -63,8 +66,19 @@ export class SimulatedRelay {
     this.random = world.random(options.name)
     this.events = options.events
     this.extensions = this.random.chance(0.7) ? offered : bare
-    this.server = { reachability: 'open', latencyMs: 0, accept: (link) => new RelaySession(this, link) }
+    this.server = { reachability: 'open', latencyMs: 0, accept: (link) => this.#accept(link) }
     network.serve(options.port, this.server)
+  }
+
+  #accept(link: Link): RelaySession {
+    for (const each of this.#links) if (!each.isOpen) this.#links.delete(each)
+    this.#links.add(link)
+    const open = [...this.#links].filter(({ owner }) => owner === link.owner).length
+    this.world.require(
+      open <= connectionsMax,
+      () => `connections: ${link.owner.name} has ${open} connections to ${this.name}`,
+    )
+    return new RelaySession(this, link)
   }
 
   /** Unless another fault has come since. */

@@ -13,7 +13,7 @@ import { makeSenders, Operators, webhookPort } from './operators.ts'
 import { type Busy, type Fault, makePlan, processes, relays } from './plan.ts'
 import { PosternProcess } from './process.ts'
 import { SimulatedReceiver } from './receiver.ts'
-import { type RelayEvents, SimulatedRelay } from './relay.ts'
+import { connectionsMax, type RelayEvents, SimulatedRelay } from './relay.ts'
 import type { World } from './world.ts'
 
 type Parts = { readonly world: World; readonly network: Network; readonly disk: Disk; readonly path: string }
@@ -61,11 +61,13 @@ export class Run {
       { length: relays },
       (_, n) => new SimulatedRelay(world, network, { name: `relay-${n}`, port: 2500 + n, events }),
     )
-    this.#receiver = new SimulatedReceiver(world, network, webhookPort)
+    this.#receiver = new SimulatedReceiver(world, network, { port: webhookPort, ledger: this.#ledger })
     const env = {
       POSTERN_DATABASE_URL: `sqlite:${path}`,
       POSTERN_SECRET_KEYS: newSecretKey('simulation'),
-      POSTERN_SMTP_URL: this.#relays.map((_, n) => `smtp://127.0.0.1:${2500 + n}?connections=5`).join(' '),
+      POSTERN_SMTP_URL: this.#relays
+        .map((_, n) => `smtp://127.0.0.1:${2500 + n}?connections=${connectionsMax}`)
+        .join(' '),
       POSTERN_CONSOLE_LISTEN: 'off',
       POSTERN_APP_WEBHOOKS_PRIVATE: 'yes',
       POSTERN_ROLES: 'api,worker',
