@@ -32,11 +32,11 @@ type Ending = {
 
 /** Outcomes of an attempt. */
 const tries = new Set(['delivered', 'deferred', 'failed'])
-/** Between the attempts of an email, before they are spread. */
+/** Between the ends of two attempts, before they are spread. */
 const waitsMs = [5000, 15_000, 45_000, 120_000, 300_000]
 const waitMaxMs = 600_000
-/** A breaker that is open, or a machine that leaps. */
-const lateMaxMs = 75_000
+/** A relay that takes ten minutes to reply, a breaker that is open, or a machine that leaps. */
+const lateMaxMs = 675_000
 
 export class Accounts {
   readonly #world: World
@@ -141,7 +141,7 @@ export class Accounts {
       tried.length <= attempts + lost,
       () => `record: ${id} has ${tried.length} attempts on record, and ${attempts} are counted`,
     )
-    if (lost > 0) return
+    if (lost > 0 || this.#ledger.hasClockMoved) return
     for (const [n, { at }] of tried.slice(1).entries()) {
       const before = tried[n]?.at ?? 0
       const waitMs = waitsMs[n] ?? waitMaxMs

@@ -29,6 +29,8 @@ export type RelayFault = (typeof relayFaults)[number]
 export type Copy = {
   readonly messageId: string
   readonly received: Received
+  /** Its beginning was not read as commands. */
+  readonly isWhole: boolean
   readonly owner: Owner
   readonly relay: string
   /** When the reply reached the process. */
@@ -81,6 +83,9 @@ export class SimulatedRelay {
     return new RelaySession(this, link)
   }
 
+  /** The client is about to end it. */
+  left = (link: Link): unknown => this.#links.delete(link)
+
   /** Unless another fault has come since. */
   endFault(fault: RelayFault): void {
     if (this.fault === fault) this.setFault(null)
@@ -111,7 +116,10 @@ class RelaySession implements Peer {
     this.#relay = relay
     this.#link = link
     link.onWrite = (bytes) => {
-      if (!this.#inData) return
+      if (!this.#inData) {
+        if (bytes.toString('latin1').startsWith('QUIT')) relay.left(link)
+        return
+      }
       const messageId = readMessageId(bytes.toString('latin1'))
       if (messageId !== null) relay.events.onHandOver(messageId, link.owner, link)
     }
@@ -217,6 +225,7 @@ class RelaySession implements Peer {
     const copy: Copy = {
       messageId,
       received: readMessage(message, this.#recipient),
+      isWhole: !this.#isOutOfStep,
       owner: this.#link.owner,
       relay: name,
       answeredAtMs: null,
