@@ -175,6 +175,8 @@ export class Run {
       world.require(world.nowMs - settledAtMs < minuteMs, () => 'drain: a process does not start')
       return world.nowMs > settledAtMs && this.#processes.every(({ running }) => running !== null)
     })
+    // A process that stood still has accepted another one meanwhile.
+    if (ledger.depth > 0) await this.#drain(callers)
   }
 
   /** Something is wrong for a while. */
