@@ -110,7 +110,7 @@ export class Accounts {
     const isRefused = state === 'failed' && reason === 'refused_by_relay'
     const event = `email.${state}`
     const events = [...(ledger.events.get(id) ?? [])]
-    const isTold = events.includes(event) || !isCalm || (state !== 'failed' && state !== 'suppressed')
+    const isReported = events.includes(event) || !isCalm || (state !== 'failed' && state !== 'suppressed')
     const rules: readonly (readonly [holds: boolean, what: string])[] = [
       [!isRefused || to.startsWith('gone'), 'record: failed as refused, and no relay refuses its recipient'],
       [state !== 'delivered' || ledger.copies.has(id), 'record: is delivered, and no relay has it'],
@@ -122,10 +122,10 @@ export class Accounts {
         state === 'cancelled' || !ledger.cancelled.has(id) || ledger.copies.has(id),
         `cancelled: was cancelled, and is ${state}`,
       ],
-      [isTold, `webhooks: is ${state}, and its app was not told`],
+      [isReported, `webhooks: is ${state}, and its app got no webhook`],
       [
         events.every((each) => each === event || reported.has(each.slice(6))),
-        `webhooks: is ${state}, and its app was told ${events}`,
+        `webhooks: is ${state}, and its app got ${events}`,
       ],
     ]
     for (const [holds, what] of rules) {

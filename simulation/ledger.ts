@@ -19,7 +19,7 @@ export type Asked = {
   readonly app: string
   readonly to: string
   readonly type: EmailType
-  /** Of its link. */
+  /** The token of its link. */
   readonly token: string
   readonly locale: string | null
   /** Null for one that nobody repeats. */
@@ -139,7 +139,7 @@ export class Ledger {
   suppressed = (to: string, days: number): unknown =>
     this.#suppressed.set(to, { sinceMs: this.#world.nowMs, until: this.#world.wallMs() + days * 24 * hourMs })
   /** The receiver of webhooks has one. */
-  told(body: string): void {
+  receivedWebhook(body: string): void {
     const { data, type } = JSON.parse(body) as { type: string; data: { emailId?: string } }
     this.#world.require(!body.includes('secret'), () => `sealed: a webhook says ${body}`)
     const id = data.emailId ?? ''

@@ -1,4 +1,4 @@
-/** What a message says, as its recipient and his server read it; compared with what the app asked for. */
+/** Reads a message as its recipient and his server do, and compares it with the request of the app. */
 import type { Asked } from './ledger.ts'
 
 /** A message as a relay has received it. */

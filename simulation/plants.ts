@@ -127,4 +127,58 @@ export const plants: Readonly<Record<string, Planted>> = {
       replace: 'address.length} $',
     },
   },
+  content: {
+    seed: 1,
+    days: 4,
+    plant: {
+      file: 'src/delivery/message/compose-message.ts',
+      find: "['Content-Language', language]",
+      replace: "['Content-Language', 'en']",
+    },
+  },
+  connections: {
+    seed: 1,
+    days: 4,
+    plant: {
+      file: 'src/delivery/relay/breaker.ts',
+      find: 'if (!this.open) return this.#connections',
+      replace: 'if (!this.open) return this.#connections + 3',
+    },
+  },
+  suppressed: {
+    seed: 1,
+    days: 8,
+    plant: {
+      file: 'src/store/sqlite/queue/enqueue.ts',
+      find: 'if (reason !== null) {',
+      replace: 'if (reason !== null && reason !== "operator") {',
+    },
+  },
+  answers: {
+    seed: 1,
+    days: 4,
+    plant: {
+      file: 'src/store/sqlite/queue/enqueue.ts',
+      find: 'const dayFull = tx',
+      replace: 'const dayFull = tx.nowMs % 40 === 0 || tx',
+    },
+  },
+  retries: {
+    seed: 1,
+    days: 8,
+    plant: {
+      file: 'src/domain/delivery/retry-schedule.ts',
+      find: 'Math.min(jittered, email.lifeLeftMs / 2)',
+      replace: 'email.lifeLeftMs / 2',
+    },
+  },
+  webhooks: {
+    seed: 1,
+    days: 4,
+    plant: {
+      file: 'src/delivery/webhooks/webhook-writer.ts',
+      find: 'if (this.#adding.size >= addingMax) return',
+      replace: "if (event === 'email.failed') return",
+    },
+  },
 }

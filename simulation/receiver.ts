@@ -41,7 +41,7 @@ export class SimulatedReceiver {
       if (this.fault === 'cuts') return link.cut()
       const status = this.fault === 'fails' ? '500 No' : '200 OK'
       this.#world.note(`webhook ${id} ${status}`)
-      if (this.fault !== 'fails') this.#ledger.told(text.slice(head + 4))
+      if (this.fault !== 'fails') this.#ledger.receivedWebhook(text.slice(head + 4))
       link.write(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`)
       link.end()
     }

@@ -1,4 +1,7 @@
-/** Authentication emails, spoilt: by somebody who can make a program send them to others, or has stolen its secret. */
+/**
+ * Authentication emails, spoilt by somebody who can make a program send them to others, or has stolen its
+ * secret.
+ */
 import { type AuthMail, authMails, compose } from './auth-mails.ts'
 import { type Random, randomFrom } from './generator.ts'
 
