@@ -21,8 +21,8 @@ test('a claim of an empty queue asks the writer only if somebody has written, or
   atEnd(t, () => store.close())
   const other = await openSqliteStore(options)
   atEnd(t, () => other.close())
-  // No second passes by itself on a slow machine.
-  let nowMs = performance.now()
+  // No second passes by itself on a slow machine. Whole numbers, so that a second more is not a bit less.
+  let nowMs = Math.ceil(performance.now())
   t.mock.method(performance, 'now', () => nowMs)
   const claim = async () => {
     const before = groups
