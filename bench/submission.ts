@@ -3,12 +3,10 @@
  * spoilt messages hold the event loop.
  */
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { hashDeliveryKey, newAuthHookSecret } from '../src/domain/app/delivery-key.ts'
-import { operator } from '../test/support/operator.ts'
 import { freePort } from '../test/support/ports.ts'
 import { newSender } from '../test/support/service.ts'
 import { spoilMails } from '../test/support/spoilt-mails.ts'
-import { submissionSettings } from '../test/support/submission.ts'
+import { connectSystem, submissionSettings } from '../test/support/submission.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { type LoopOrder, type LoopResult, runLoop } from './loop.ts'
 import { count, report } from './measure.ts'
@@ -73,10 +71,7 @@ function toRow(engine: string, messages: string, { lagMs, result }: Offered): st
 const connect = (bed: Bed): Promise<string> =>
   useStore(bed, async (store) => {
     const { app } = await newSender({ store }, 'mail', submissionSettings)
-    const secret = newAuthHookSecret()
-    const key = { app: app.id, hash: hashDeliveryKey(secret), name: null, expiresAt: null, hook: 'directus' }
-    await store.createKey(key, operator)
-    return secret
+    return connectSystem(store, app.id, 'directus')
   })
 
 async function load(

@@ -4,14 +4,15 @@
  */
 
 import { supersededAfterMs } from '../src/domain/bounds.ts'
+import { finalStates } from '../src/domain/delivery/states.ts'
+import { dayMs } from '../src/domain/duration.ts'
 import type { Known, Ledger } from './ledger.ts'
 import { limitedApp } from './plan.ts'
 import type { World } from './world.ts'
 
-const ended = new Set(['delivered', 'failed', 'expired', 'cancelled', 'suppressed', 'bounced', 'complained'])
+const ended = new Set<string>(finalStates)
 /** A report may change a delivered email to these. */
 const reported = new Set(['bounced', 'complained'])
-const dayMs = 86_400_000
 /** Records are kept for 30 days. */
 const keptMs = 25 * dayMs
 /** An email gets another attempt before more than half of its life is over (`retry-schedule.ts`). */
@@ -111,27 +112,27 @@ export class Accounts {
     const event = `email.${state}`
     const events = [...(ledger.events.get(id) ?? [])]
     const isReported = events.includes(event) || !isCalm || (state !== 'failed' && state !== 'suppressed')
-    const rules: readonly (readonly [holds: boolean, what: string])[] = [
-      [!isRefused || to.startsWith('gone'), 'record: failed as refused, and no relay refuses its recipient'],
-      [state !== 'delivered' || ledger.copies.has(id), 'record: is delivered, and no relay has it'],
+    const rules: readonly (readonly [holds: boolean, rule: string, how: string])[] = [
+      [!isRefused || to.startsWith('gone'), 'record', 'failed as refused, and no relay refuses its recipient'],
+      [state !== 'delivered' || ledger.copies.has(id), 'record', 'is delivered, and no relay has it'],
       [
         state !== 'suppressed' || ledger.mayBeSuppressed.has(to) || to.startsWith('gone'),
-        'suppressed: was held back, and its recipient is not suppressed',
+        'suppressed',
+        'was held back, and its recipient is not suppressed',
       ],
       [
         state === 'cancelled' || !ledger.cancelled.has(id) || ledger.copies.has(id),
-        `cancelled: was cancelled, and is ${state}`,
+        'cancelled',
+        `was cancelled, and is ${state}`,
       ],
-      [isReported, `webhooks: is ${state}, and its app got no webhook`],
+      [isReported, 'webhooks', `is ${state}, and its app got no webhook`],
       [
         events.every((each) => each === event || reported.has(each.slice(6))),
-        `webhooks: is ${state}, and its app got ${events}`,
+        'webhooks',
+        `is ${state}, and its app got ${events}`,
       ],
     ]
-    for (const [holds, what] of rules) {
-      const [rule, how] = what.split(': ')
-      this.#world.require(holds, () => `${rule}: ${id} ${how}`)
-    }
+    for (const [holds, rule, how] of rules) this.#world.require(holds, () => `${rule}: ${id} ${how}`)
   }
 
   /** The attempts of an email, with the waits of `docs/delivery-states.md` between them. */
@@ -182,7 +183,7 @@ export class Accounts {
       () => `copies: relays have ${id} ${copies.length} times, after ${attempts} attempts and ${lost} lost leases`,
     )
     const isAnswered = copies.some(({ answeredAtMs, owner }) => answeredAtMs !== null && owner.isAlive)
-    const isWrong = isAnswered && !['delivered', 'bounced', 'complained'].includes(state) && lost === 0
+    const isWrong = isAnswered && state !== 'delivered' && !reported.has(state) && lost === 0
     this.#world.require(!isWrong, () => `record: a relay has ${id}, and it is ${state}`)
   }
 

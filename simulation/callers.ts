@@ -10,7 +10,7 @@ import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
 /** An app with a key, which is replaced when it is rotated; and the one that was revoked last. */
-export type Sender = { readonly app: App; key: string; keyId: string; revokedKey?: string; readonly isQuiet: boolean }
+export type Sender = { readonly app: App; key: string; keyId: string; revokedKey?: string }
 
 /** One has low limits, and one is deleted now and then and made anew. */
 export type Senders = Record<'quiet' | 'limited' | 'doomed' | 'busy', Sender>
@@ -45,7 +45,7 @@ export class Callers {
   ask(sender: Sender, before?: Pick<Asked, 'to' | 'type'>): void {
     const random = this.#random
     const n = this.#serial++
-    const { app, isQuiet, revokedKey } = sender
+    const { app, revokedKey } = sender
     const key = revokedKey !== undefined && random.chance(0.1) ? revokedKey : sender.key
     const isAlone = before === undefined && random.chance(0.1)
     const local = isAlone ? `alone${n}` : random.chance(0.02) ? `gone${n}` : `user${this.#pickUser(sender, n)}`
@@ -60,26 +60,24 @@ export class Callers {
       idempotencyKey: isAlone ? null : `k${n}`,
       expiresAt: this.#world.wallMs() + random.pick(livesMs),
       isReused: false,
-      isQuiet,
     }
-    const body = write(asked)
-    this.#try(asked, body, isAlone ? triesMax : 1)
+    this.#try(asked, isAlone ? triesMax : 1)
     if (isAlone) return
     if (random.chance(0.1))
       this.#later(random.skewed(2000, 30_000), () => this.ask(sender, { to: asked.to, type: asked.type }))
     // The same request at the same time, or again after its link may have expired; or another one with its
     // key.
-    if (random.chance(0.05)) this.#try(asked, body, 1)
+    if (random.chance(0.05)) this.#try(asked, 1)
     const later = random.next()
-    if (later < 0.03) this.#later(againMs, () => this.#try(asked, body, triesMax))
+    if (later < 0.03) this.#later(againMs, () => this.#try(asked, triesMax))
     else if (later < 0.06) {
       const other = { ...asked, token: this.#newToken(n), isReused: true }
-      this.#later(againMs, () => this.#try(other, write(other), triesMax))
+      this.#later(againMs, () => this.#try(other, triesMax))
     }
   }
 
-  #pickUser({ app, isQuiet }: Sender, n: number): number {
-    if (isQuiet) return n
+  #pickUser({ app }: Sender, n: number): number {
+    if (app.slug === 'quiet') return n
     return this.#random.below(app.slug === 'limited' ? 30 : 300)
   }
 
@@ -94,11 +92,11 @@ export class Callers {
   }
 
   /** A request that is not answered within a while, or is answered with 503, is repeated with its key. */
-  #try(asked: Asked, body: string, attempt: number): void {
+  #try(asked: Asked, attempt: number): void {
     this.#open += 1
     const world = this.#world
     const again = () => {
-      if (attempt < triesMax) this.#later(this.#random.skewed(200, 4000), () => this.#try(asked, body, attempt + 1))
+      if (attempt < triesMax) this.#later(this.#random.skewed(200, 4000), () => this.#try(asked, attempt + 1))
       else this.#ledger.count('unanswered')
     }
     let isOver = false
@@ -114,7 +112,7 @@ export class Callers {
       authorization: `Bearer ${asked.key}`,
       idempotencyKey: asked.idempotencyKey ?? undefined,
       address: () => '127.0.0.1',
-      body: { contentType: 'application/json', contentEncoding: undefined, bytes: Buffer.from(body) },
+      body: { contentType: 'application/json', contentEncoding: undefined, bytes: Buffer.from(write(asked)) },
     }
     process.request(incoming, (answer) => {
       this.#ledger.answered(asked, answer, askedAtMs)

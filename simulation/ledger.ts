@@ -4,6 +4,7 @@
  * empty.
  */
 import { DatabaseSync } from 'node:sqlite'
+import { dayMs, hourMs } from '../src/domain/duration.ts'
 import type { EmailType } from '../src/domain/request/email-kinds.ts'
 import type { AcceptAnswer } from '../src/intake/accept-email.ts'
 import { RecipientLimits } from './limits.ts'
@@ -29,20 +30,17 @@ export type Asked = {
   readonly expiresAt: number
   /** Whether another body was sent with the same key. */
   readonly isReused: boolean
-  readonly isQuiet: boolean
 }
 
 /** An email that was answered with 202. `isCalm`: nothing was wrong from before it was accepted until now. */
 export type Known = Asked & {
   readonly askedAtMs: number
   readonly acceptedAtMs: number
-  readonly acceptedAt: number
   isCalm: boolean
 }
 
 export type Row = Readonly<Record<string, string | number | null>>
 
-const hourMs = 3_600_000
 /** A link that lives for less is refused. */
 const lifeMinMs = 15_000
 /** Emails to one recipient in an hour. */
@@ -137,7 +135,7 @@ export class Ledger {
   stopped = (slug: string, isStopped: boolean): unknown =>
     isStopped ? this.#stopped.set(slug, this.#world.nowMs) : this.#stopped.delete(slug)
   suppressed = (to: string, days: number): unknown =>
-    this.#suppressed.set(to, { sinceMs: this.#world.nowMs, until: this.#world.wallMs() + days * 24 * hourMs })
+    this.#suppressed.set(to, { sinceMs: this.#world.nowMs, until: this.#world.wallMs() + days * dayMs })
   /** The receiver of webhooks has one. */
   receivedWebhook(body: string): void {
     const { data, type } = JSON.parse(body) as { type: string; data: { emailId?: string } }
@@ -177,7 +175,6 @@ export class Ledger {
       ...asked,
       askedAtMs,
       acceptedAtMs: world.nowMs,
-      acceptedAt: world.wallMs(),
       isCalm: this.isCalm,
     }
     this.accepted.set(emailId, known)
@@ -232,8 +229,8 @@ export class Ledger {
   }
 
   #find = (id: string): Row[] => [
-    ...this.all('select state, lease_until, expires_at, app_id from queue where email_id = ?', id),
-    ...this.all('select state, 0 as lease_until, expires_at, app_id from history where email_id = ?', id),
+    ...this.all('select state, lease_until, expires_at from queue where email_id = ?', id),
+    ...this.all('select state, 0 as lease_until, expires_at from history where email_id = ?', id),
   ]
 
   /** A process writes the bytes of a message. */
@@ -242,20 +239,17 @@ export class Ledger {
     world.note(`${owner.name} writes ${id}`)
     const [row] = this.#find(id)
     const wallMs = world.wallMs()
-    const rules: readonly (readonly [holds: boolean, what: string])[] = [
-      [row !== undefined, 'lease: which is nowhere'],
-      [!this.cancelled.has(id), 'cancelled: although it was cancelled'],
-      [Number(row?.expires_at) > wallMs, 'expiry: after its link has expired'],
-      [row?.state === 'sending', `lease: which is ${row?.state}`],
-      [Number(row?.lease_until) > wallMs, 'lease: without a lease'],
-      [!this.#isBeingSent(id, link), 'lease: while it is being sent'],
-      [!this.#isKnownToBeSent(id), 'copies: after a relay has said that it has it'],
-      [!this.#isStopped(id), 'access: of an app that was stopped'],
+    const rules: readonly (readonly [holds: boolean, rule: string, how: string])[] = [
+      [row !== undefined, 'lease', 'which is nowhere'],
+      [!this.cancelled.has(id), 'cancelled', 'although it was cancelled'],
+      [Number(row?.expires_at) > wallMs, 'expiry', 'after its link has expired'],
+      [row?.state === 'sending', 'lease', `which is ${row?.state}`],
+      [Number(row?.lease_until) > wallMs, 'lease', 'without a lease'],
+      [!this.#isBeingSent(id, link), 'lease', 'while it is being sent'],
+      [!this.#isKnownToBeSent(id), 'copies', 'after a relay has said that it has it'],
+      [!this.#isStopped(id), 'access', 'of an app that was stopped'],
     ]
-    for (const [holds, what] of rules) {
-      const [kind, how] = what.split(': ')
-      world.require(holds, () => `${kind}: ${owner.name} sends ${id} ${how}`)
-    }
+    for (const [holds, rule, how] of rules) world.require(holds, () => `${rule}: ${owner.name} sends ${id} ${how}`)
     this.#written.set(id, link)
   }
 
@@ -297,7 +291,7 @@ export class Ledger {
     if (known !== undefined) this.#checkSuppressed(id, known)
     if (known === undefined || !this.#waiting.delete(known)) return
     const waitedMs = world.nowMs - known.acceptedAtMs
-    const isLate = known.isQuiet && known.isCalm && waitedMs > quietMaxMs
+    const isLate = known.app === 'quiet' && known.isCalm && waitedMs > quietMaxMs
     world.require(!isLate, () => `fairness: ${id} of a quiet app waited for ${waitedMs.toFixed(0)} ms`)
   }
 

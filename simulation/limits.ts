@@ -2,6 +2,7 @@
  * The limit of each recipient, as a second implementation: an email takes a place, and places come back one
  * by one over an hour. Nobody knows when exactly a request was judged, so each has the benefit of the doubt.
  */
+import { hourMs } from '../src/domain/duration.ts'
 
 /** A request: judged between the two times, unless nobody knows its answer. */
 type Try = { readonly askedAtMs: number; readonly answeredAtMs: number | null }
@@ -9,7 +10,6 @@ type Try = { readonly askedAtMs: number; readonly answeredAtMs: number | null }
 /** `answer`: `accepted`, or the code of a refusal. */
 type Answered = { readonly answer: string; readonly askedAtMs: number; readonly nowMs: number }
 
-const hourMs = 3_600_000
 /** Clocks drift by 1 %. */
 const toleranceMs = 60_000
 

@@ -26,7 +26,7 @@ const settings = { ...testSettings, webhookUrl: `http://127.0.0.1:${webhookPort}
 const makeSender = async (running: Running, slug: string, more: Partial<AppSettings> = {}): Promise<Sender> => {
   const made = await newSender(running.service, slug, { ...settings, ...more })
   await running.operations.call('webhook.secret', { params: { app: slug }, body: {} })
-  return { ...made, isQuiet: slug === 'quiet' }
+  return made
 }
 
 export const makeSenders = async (running: Running): Promise<Senders> => ({

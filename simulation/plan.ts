@@ -2,6 +2,7 @@
  * The plan of a run, made before it begins: when the apps are busy, and which faults are injected when. So
  * the same run with fewer of its faults is the same up to the first fault that is left out.
  */
+import { dayMs, hourMs } from '../src/domain/duration.ts'
 import type { DiskFault } from './disk.ts'
 import type { Random } from './random.ts'
 import { type ReceiverFault, receiverFaults } from './receiver.ts'
@@ -42,9 +43,8 @@ export const limitedApp = { keyPerMinute: 60, recipientPerHour: 3, daily: 150 }
 
 export const processes = 3
 export const relays = 2
-const dayMs = 86_400_000
 /** So that the accounts are closed before the next busy time begins. */
-const apartMs = 3 * 3_600_000
+const apartMs = 3 * hourMs
 
 const kinds: readonly (readonly [weight: number, make: (random: Random) => Kind])[] = [
   [4, (random) => ({ kind: 'kill', process: random.below(processes) })],
@@ -101,7 +101,7 @@ export function makePlan(world: World, days: number, faultsMax = Number.POSITIVE
     const bursts = count === 0 || random.chance(0.2) ? [{ afterMs: random.between(0, lastsMs), emails }] : []
     plan.push({ beginsAtMs, lastsMs, rate: random.skewed(0.3, 6), bursts, faults: faults.slice(0, left) })
     left = Math.max(0, left - faults.length)
-    beginsAtMs += lastsMs + apartMs + random.skewed(1, 24) * 3_600_000
+    beginsAtMs += lastsMs + apartMs + random.skewed(1, 24) * hourMs
   }
   return plan
 }

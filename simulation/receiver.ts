@@ -19,11 +19,6 @@ export class SimulatedReceiver {
     network.serve(port, this.server)
   }
 
-  /** Unless another fault has come since. */
-  endFault(fault: ReceiverFault): void {
-    if (this.fault === fault) this.setFault(null)
-  }
-
   setFault(fault: ReceiverFault | null): void {
     this.fault = fault
     this.server.reachability = fault === 'refused' ? 'refused' : 'open'

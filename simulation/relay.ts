@@ -86,11 +86,6 @@ export class SimulatedRelay {
   /** The client is about to end it. */
   left = (link: Link): unknown => this.#links.delete(link)
 
-  /** Unless another fault has come since. */
-  endFault(fault: RelayFault): void {
-    if (this.fault === fault) this.setFault(null)
-  }
-
   setFault(fault: RelayFault | null): void {
     this.fault = fault
     this.server.reachability = fault === 'refused' || fault === 'hang' ? fault : 'open'

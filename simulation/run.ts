@@ -3,6 +3,7 @@
  * accounts.
  */
 import { namedEmail, type Reference } from '../src/domain/delivery/reference.ts'
+import { dayMs, hourMs, minuteMs } from '../src/domain/duration.ts'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
 import { Accounts } from './accounts.ts'
 import { Callers, type Senders } from './callers.ts'
@@ -21,11 +22,10 @@ type Parts = { readonly world: World; readonly network: Network; readonly disk: 
 type DiesAt = Extract<Fault['kind'], `kill_at_${string}`>
 type People = { readonly callers: Callers; readonly operators: Operators; readonly senders: Senders }
 
-const minuteMs = 60_000
 /** The queue is empty so soon after the last fault: links live for an hour at most. */
 const drainMaxMs = 100 * minuteMs
 /** Webhooks wait for five minutes at most between two tries. */
-const webhooksMaxMs = 2 * 3_600_000
+const webhooksMaxMs = 2 * hourMs
 const leapMs = 20_000
 
 const readEmailId = (messageId: string): string => namedEmail(messageId as Reference)
@@ -110,7 +110,7 @@ export class Run {
     const callers = new Callers(world, ledger, this.#processes)
     const operators = new Operators(world, { ledger, processes: this.#processes, senders })
     for (const busy of plan) await this.#play(busy, { callers, operators, senders })
-    world.leap(days * 86_400_000 - world.nowMs)
+    world.leap(days * dayMs - world.nowMs)
   }
 
   async #play(busy: Busy, { callers, operators, senders }: People): Promise<void> {
@@ -240,11 +240,11 @@ export class Run {
       case 'relay': {
         const relay = this.#relays[fault.relay]
         relay?.setFault(fault.fault)
-        return this.#during(fault.ms, () => relay?.endFault(fault.fault))
+        return this.#during(fault.ms, () => relay?.fault === fault.fault && relay.setFault(null))
       }
       case 'receiver':
         this.#receiver.setFault(fault.fault)
-        return this.#during(fault.ms, () => this.#receiver.endFault(fault.fault))
+        return this.#during(fault.ms, () => this.#receiver.fault === fault.fault && this.#receiver.setFault(null))
       case 'operator':
         return operators.act(fault.action)
       default:

@@ -17,7 +17,7 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
+export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
 
 const schemes = ['https', 'HTTPS', 'http', 'acme', 'ACME', 'javascript', 'data', 'file', 'ftp', 'https ', '']
 const slashes = ['://', '://', '://', ':', ':/', ':///', ':\\\\', ':/\\', '//', ':// ']

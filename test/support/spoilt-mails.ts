@@ -3,7 +3,7 @@
  * secret.
  */
 import { type AuthMail, authMails, compose } from './auth-mails.ts'
-import { type Random, randomFrom } from './generator.ts'
+import { pick, type Random, randomFrom } from './generator.ts'
 
 const foreign = [
   'https://evil.test/reset?token=x',
@@ -31,7 +31,6 @@ const places = [
   (link: string) => `<a href="//${link.replace(/^\w+:\/\//, '')}">here</a>`,
 ]
 
-const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
 const at = (random: Random, length: number) => Math.floor(random() * length)
 
 type Spoil = (mail: AuthMail, random: Random) => AuthMail | Promise<Buffer>

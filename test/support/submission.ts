@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import nodemailer from 'nodemailer'
 import { hashDeliveryKey, newAuthHookSecret } from '../../src/domain/app/delivery-key.ts'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import type { AppId, EmailId } from '../../src/domain/id.ts'
+import type { Store } from '../../src/store/store.ts'
 import { operator } from './operator.ts'
 import { newSender, startTestService, type TestOptions, testSettings } from './service.ts'
 import { atEnd, type Scope } from './temporary.ts'
@@ -16,6 +17,15 @@ export const submissionSettings: AppSettings = {
 
 const anyPort = { address: { host: '127.0.0.1', port: 0 }, tls: null }
 
+/** Returns the secret of a system, as `auth-hook connect` makes it. */
+export async function connectSystem(store: Store, app: AppId, system: string): Promise<string> {
+  const secret = newAuthHookSecret()
+  const key = { app, hash: hashDeliveryKey(secret), name: null, expiresAt: null, hook: system }
+  const made = await store.createKey(key, operator)
+  if (made === null || typeof made === 'string') throw new Error('the secret was not made')
+  return secret
+}
+
 export async function startSubmission(scope: Scope, options: TestOptions = {}) {
   const service = await startTestService(scope, {
     submission: anyPort,
@@ -23,14 +33,7 @@ export async function startSubmission(scope: Scope, options: TestOptions = {}) {
     ...options,
     settings: { ...submissionSettings, ...options.settings },
   })
-  /** The secret of a system, as `auth-hook connect` makes it. */
-  async function connect(system: string, app = service.app): Promise<string> {
-    const secret = newAuthHookSecret()
-    const key = { app: app.id, hash: hashDeliveryKey(secret), name: null, expiresAt: null, hook: system }
-    const made = await service.store.createKey(key, operator)
-    if (made === null || typeof made === 'string') throw new Error('the secret was not made')
-    return secret
-  }
+  const connect = (system: string, app = service.app) => connectSystem(service.store, app.id, system)
   const port = Number(new URL(service.urls.submission ?? 'smtp://none:1').port)
   /** A mail program. */
   const program = (user: string, pass: string, more: object = {}) => {
