@@ -301,7 +301,7 @@ export function leases(it: It): void {
 }
 
 /** Three suspects that are due. */
-async function queueSuspects(store: Store, sender: Sender, advance: (byMs: number) => void): Promise<void> {
+export async function queueSuspects(store: Store, sender: Sender, advance: (byMs: number) => void): Promise<void> {
   for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
   for (let i = 0; i < 2; i++) {
     await claim(store)

@@ -4,11 +4,12 @@ import { appsPerClaim, appsSeenPerClaim } from '../../src/domain/bounds.ts'
 import { suspectAfter } from '../../src/domain/delivery/states.ts'
 import { transportsMax } from '../../src/domain/delivery/transport.ts'
 import { openTransport, resealTransports, sealTransport } from '../../src/store/crypto/sealed-transport.ts'
-import { leaseMs, type Store } from '../../src/store/store.ts'
+import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import { claim, type It, newSender, request, type Sender, testRing, updateApp } from './subject.ts'
+import { queueSuspects } from './queue-cases.ts'
+import { claim, delivered, type It, newSender, request, type Sender, testRing, updateApp } from './subject.ts'
 
 const urls = 'smtp://user:secret@smtp.acme.test:587'
 
@@ -153,6 +154,33 @@ export function transports(it: It): void {
     const found = []
     for (let n = 0; n < 3 && found.length === 0; n++) found.push(...(await claimFor(store, null)).claims)
     assert.equal(found.length, 1)
+  })
+
+  it('apps of which the worker may hold no more are passed, however many they are', async (_t, { store }) => {
+    const full = await Promise.all(Array.from({ length: appsPerClaim }, (_, n) => newSenderBy(store, `full${n}`, null)))
+    const last = await newSenderBy(store, 'last', null)
+    for (const sender of [...full, last, ...full, last]) await store.enqueue(request(store, sender))
+    const claim = (leases: readonly Claim[]) => store.claimDue({ max: 99, perApp: 1, leases })
+    const { claims: leases } = await claim([])
+    assert.equal(leases.length, appsPerClaim)
+    const [own, ...more] = (await claim(leases)).claims
+    assert.ok(own !== undefined && more.length === 0)
+    await store.recordOutcome(own, delivered)
+    const { claims } = await claim(leases)
+    assert.deepEqual([claims.length, claims[0]?.appId], [1, own.appId])
+  })
+
+  it('while suspects wait, the turns go on behind apps whose mail may not be taken', async (_t, { store, advance }) => {
+    await queueSuspects(store, await newSender(store, 'z'), advance)
+    for (let n = 0; n < appsSeenPerClaim; n++)
+      await store.enqueue(request(store, await newSenderBy(store, `held${n}`, 'acme'), { lifeMs: 86_400_000 }))
+    const behind = await newSenderBy(store, 'behind', null)
+    await store.enqueue(request(store, behind, { lifeMs: 86_400_000 }))
+    const turns = [await claimFor(store, null, 1), await claimFor(store, null, 1)]
+    assert.deepEqual(
+      turns.map(({ claims: [held] }) => held?.isSuspect === true || held?.appId),
+      [true, behind.app.id],
+    )
   })
 
   it('leases that a worker holds for another transport are renewed, and count for no app', async (_t, {

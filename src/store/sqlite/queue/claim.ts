@@ -39,12 +39,16 @@ export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall):
   queueDeferred(tx)
   const { transport = null } = request
   const suspect = findSuspect(tx, transport)
-  const seen = appsWithReadyMail(tx, transport)
+  const seen = appsWithReadyMail(tx, request)
   const triesSuspect = suspect !== null && mayTrySuspect(tx, request, seen)
-  const { ids, last } = triesSuspect ? { ids: [suspect], last: null } : pickInTurns(tx, request, seen.apps)
   const { apps: turns } = tx.writer.cursors
+  const { after } = turns.of(transport)
+  // A suspect is out of turn: the apps that were seen keep theirs.
+  const { ids, last } = triesSuspect
+    ? { ids: [suspect], last: seen.apps.length > 0 ? after : null }
+    : pickInTurns(tx, request.max, seen.apps)
   const isFruitless = seen.cutAt !== null && ids.length === 0
-  const goesOn = turns.note(transport, last ?? seen.cutAt ?? turns.of(transport).after, isFruitless)
+  const goesOn = turns.note(transport, last ?? seen.cutAt ?? after, isFruitless)
   const more = ids.length > 0 || goesOn
   const taken = ids.map((id) => claimOne(tx, id))
   const claims = taken.flatMap(({ claim }) => claim ?? [])
@@ -152,15 +156,8 @@ function findSuspect(tx: WriteTransaction, transport: string | null): EmailId | 
  * Ids of ready mail: a share for each app in the first round, then the places that others left over. `last`:
  * the app that was served last.
  */
-function pickInTurns(tx: WriteTransaction, request: ClaimRequest, apps: readonly AppId[]) {
-  const { leases, max, perApp } = request
-  const turns = apps
-    .map((appId) => ({
-      appId,
-      places: perApp - leases.filter((lease) => lease.appId === appId).length,
-      after: '' as EmailId | '' | null,
-    }))
-    .filter(({ places }) => places > 0)
+function pickInTurns(tx: WriteTransaction, max: number, apps: SeenApps['apps']) {
+  const turns = apps.map((app) => ({ ...app, after: '' as EmailId | '' | null }))
   const share = Math.max(1, Math.floor(max / Math.max(turns.length, 1)))
   const ids: EmailId[] = []
   let last: AppId | null = null
@@ -187,8 +184,8 @@ const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; lim
     .map((row) => row.email_id as EmailId)
 
 type SeenApps = {
-  /** Active apps of the transport with ready mail. */
-  readonly apps: readonly AppId[]
+  /** Active apps of the transport with ready mail, and how much more of it the worker may hold: at least one. */
+  readonly apps: readonly { readonly appId: AppId; readonly places: number }[]
   /** The other transports whose apps it passed. */
   readonly elsewhere: readonly (string | null)[]
   /** Where it ended, if it passed too many apps to see all; null otherwise. */
@@ -196,10 +193,10 @@ type SeenApps = {
 }
 
 /** From the one after the app served last. */
-function appsWithReadyMail(tx: WriteTransaction, transport: string | null): SeenApps {
+function appsWithReadyMail(tx: WriteTransaction, { leases, perApp, transport = null }: ClaimRequest): SeenApps {
   const { after: start, soughtFrom } = tx.writer.cursors.apps.of(transport)
   const end = soughtFrom ?? start
-  const apps: AppId[] = []
+  const apps: SeenApps['apps'][number][] = []
   const elsewhere = new Set<string | null>()
   let wrapped = end === '' || start < end
   let from: AppId | '' = start
@@ -215,8 +212,11 @@ function appsWithReadyMail(tx: WriteTransaction, transport: string | null): Seen
     if (wrapped && end !== '' && next > end) break
     const app = tx.app(next)
     const own = app?.settings.transport ?? null
-    if (app?.status === 'active' && own === transport) apps.push(next)
-    else if (app?.status === 'active') elsewhere.add(own)
+    if (app?.status === 'active' && own !== transport) elsewhere.add(own)
+    else if (app?.status === 'active') {
+      const places = perApp - leases.filter(({ appId }) => appId === next).length
+      if (places > 0) apps.push({ appId: next, places })
+    }
     from = next
     if (++passed === appsSeenPerClaim) return { apps, elsewhere: [...elsewhere], cutAt: next }
   }

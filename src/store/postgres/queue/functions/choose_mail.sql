@@ -19,7 +19,8 @@ begin
   suspects := suspect.id is not null and not p_take_suspect;
   more := suspect.id is not null and p_take_suspect;
   if more and not (p_suspect_last and cardinality(turns) > 0) then
-    picked := array[suspect.id]; last_app := p_after;
+    -- A suspect is out of turn: the apps that were seen keep theirs.
+    picked := array[suspect.id]; last_app := case when cardinality(turns) > 0 then p_after else coalesce(seen.cut_at, p_after) end;
     expired := case when suspect.is_expired then picked else '{}' end;
     return;
   end if;
