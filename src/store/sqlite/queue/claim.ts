@@ -184,7 +184,7 @@ const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; lim
     .map((row) => row.email_id as EmailId)
 
 type SeenApps = {
-  /** Active apps of the transport with ready mail, and how much more of it the worker may hold: at least one. */
+  /** Active apps with ready mail of the transport, and how much more each may have: at least one. */
   readonly apps: readonly { readonly appId: AppId; readonly places: number }[]
   /** The other transports whose apps it passed. */
   readonly elsewhere: readonly (string | null)[]
