@@ -1,5 +1,5 @@
 /** The OpenAPI document of the management API, made from the table of operations. */
-import type { TObject, TSchema } from 'typebox'
+import type { TObject } from 'typebox'
 import { noBody } from '../../../management/operation/operation.ts'
 import { type ErrorCode, errorStatus } from '../../../management/operation/result.ts'
 import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
@@ -59,7 +59,7 @@ export function newDocument(version: string): ApiDocument {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'psa_ and 49 characters' } },
       schemas: {
         Error: errorSchema,
-        ...Object.fromEntries(named.map(({ name, schema }) => [name, openSchema(schema)])),
+        ...Object.fromEntries([...named].map(([schema, name]) => [name, openSchema(schema)])),
       },
     },
   }
@@ -96,8 +96,7 @@ const errorSchema = {
 
 function requestBody(name: OperationName): Json {
   const operation = findOperation(name)
-  const schema = plain(operation.body)
-  const content = Object.fromEntries(bodyTypes(operation).map((type) => [type, { schema }]))
+  const content = Object.fromEntries(bodyTypes(operation).map((type) => [type, { schema: operation.body }]))
   return { required: true, content }
 }
 
@@ -117,27 +116,21 @@ function describe(name: OperationName): OperationDescription {
   }
 }
 
-/** The schemas that several operations share, by their names in the document. */
-const named = Object.entries({
-  App: AppResource,
-  Key: KeyResource,
-  NewKey: NewKeyResource,
-  Email: EmailResource,
-  Queue: QueueResource,
-  Token: TokenResource,
-  AuditEntry: AuditResource,
-}).map(([name, schema]) => ({ name, schema: plain(schema), text: JSON.stringify(schema) }))
-
-/** The schema without what TypeBox keeps for itself. */
-function plain(schema: TSchema): unknown {
-  return JSON.parse(JSON.stringify(schema))
-}
+/** The schemas that several operations share, with their names in the document. */
+const named = new Map<unknown, string>([
+  [AppResource, 'App'],
+  [KeyResource, 'Key'],
+  [NewKeyResource, 'NewKey'],
+  [EmailResource, 'Email'],
+  [QueueResource, 'Queue'],
+  [TokenResource, 'Token'],
+  [AuditResource, 'AuditEntry'],
+])
 
 /** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
 function referToNamed(schema: unknown): unknown {
-  const whole = JSON.stringify(schema)
-  const known = named.find(({ text }) => text === whole)
-  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known.name}` }
+  const name = named.get(schema)
+  return name === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${name}` }
 }
 
 /** The schema without `additionalProperties: false`, its parts mapped by `map`. */
@@ -157,7 +150,7 @@ const pathParameters = (path: string): Json[] =>
   }))
 
 const queryParameters = ({ properties }: TObject): Json[] =>
-  Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema: plain(schema) }))
+  Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
 
 function headerParameters(name: OperationName): Json[] {
   const { creates, method, versioned } = findOperation(name)
@@ -178,7 +171,7 @@ function headerParameters(name: OperationName): Json[] {
 function successes(name: OperationName, creates: boolean): Responses {
   const { answer, method, versioned } = findOperation(name)
   const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
-  const done = { description: 'Done.', ...headers, content: json(referToNamed(plain(answer))) }
+  const done = { description: 'Done.', ...headers, content: json(referToNamed(answer)) }
   if (!creates) return { 200: done }
   const made = { ...done, description: 'Made.' }
   return method === 'PUT' ? { 200: done, 201: made } : { 201: made }
