@@ -60,7 +60,8 @@ class MailReader {
   #start(): Worker {
     const thread = new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: heapMb } })
     thread.on('message', (answer: 'begun' | Parsed<SubmittedMail>) => {
-      if (answer === 'begun') this.#timer = setTimeout(() => this.#end(tooSlow), readMs)
+      if (this.#thread !== thread) return // an ended thread answers a message that was refused
+      if (answer === 'begun') this.#timer = this.#limitTime(this.#current)
       else this.#settle(answer)
     })
     thread.on('error', () => {}) // it has no memory left
@@ -68,6 +69,14 @@ class MailReader {
       if (this.#thread === thread) this.#end(tooSlow)
     })
     return thread
+  }
+
+  /** While this process is held, an answer may arrive before the time is over and be seen after it. */
+  #limitTime(task: Task | null): NodeJS.Timeout {
+    const end = () => {
+      if (this.#current === task) this.#end(tooSlow)
+    }
+    return setTimeout(() => setImmediate(end), readMs)
   }
 
   #settle(mail: Parsed<SubmittedMail>): void {
