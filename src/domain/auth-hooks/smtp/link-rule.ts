@@ -9,6 +9,8 @@
  */
 import { type Parsed, parsed, refuser } from '../../parsed.ts'
 
+type Claims = Readonly<Record<string, unknown>>
+
 type Condition = { readonly name: string; readonly claim: string | null; readonly value: string | null }
 
 export type LinkRule = {
@@ -45,19 +47,36 @@ export function parseLinkRule(text: string): Parsed<LinkRule> {
   })
 }
 
+type Parameter = { readonly value: string; readonly claims: Claims | null }
+
 /** A link as rules see it. */
-export type Route = { readonly segments: readonly string[]; readonly query: string }
+export type Route = {
+  readonly segments: readonly string[]
+  /** By name; none if there are too many to read. Read once, for however many rules. */
+  readonly parameters: () => ReadonlyMap<string, Parameter>
+}
 
 export function readRoute(link: URL): Route {
   const path = link.pathname.slice(1)
-  const [, hashed, query = ''] = /^#(!?\/[^?]*)(?:\?(.*))?$/.exec(link.hash) ?? []
-  if (hashed === undefined) return { segments: path.split('/'), query: link.search.slice(1) }
-  return { segments: `${path}#${hashed}`.split('/'), query }
+  const [, hashed, hashedQuery = ''] = /^#(!?\/[^?]*)(?:\?(.*))?$/.exec(link.hash) ?? []
+  const query = hashed === undefined ? link.search.slice(1) : hashedQuery
+  let read: ReadonlyMap<string, Parameter> | undefined
+  return {
+    segments: (hashed === undefined ? path : `${path}#${hashed}`).split('/'),
+    parameters: () => {
+      read ??= readParameters(query)
+      return read
+    },
+  }
 }
 
-/** The parameters of a link; none if there are too many to read. */
-export const readQuery = ({ query }: Route): URLSearchParams =>
-  new URLSearchParams(query.length > queryCharactersMax ? '' : query)
+/** Of several with one name, the first counts. */
+function readParameters(query: string): ReadonlyMap<string, Parameter> {
+  const read = new Map<string, Parameter>()
+  for (const [name, value] of new URLSearchParams(query.length > queryCharactersMax ? '' : query))
+    if (!read.has(name)) read.set(name, { value, claims: readClaims(value) })
+  return read
+}
 
 export function matchesRule({ segments, isAnywhere, isPrefix, condition }: LinkRule, route: Route): boolean {
   const given = route.segments
@@ -68,23 +87,23 @@ export function matchesRule({ segments, isAnywhere, isPrefix, condition }: LinkR
     segments.every((segment, n) => segment === '*' || segment === given[at + n]) &&
     (isPrefix ? given[at + segments.length] !== '' : at === last)
   const isPath = isAnywhere ? given.some((_, at) => at <= last && fits(at)) : last >= 0 && fits(0)
-  return isPath && (condition === null || meets(condition, readQuery(route)))
+  return isPath && (condition === null || meets(condition, route))
 }
 
-function meets({ name, claim, value }: Condition, query: URLSearchParams): boolean {
-  const given = query.get(name)
-  if (given === null) return false
-  const found = claim === null ? given : readClaims(given)?.[claim]
+function meets({ name, claim, value }: Condition, { parameters }: Route): boolean {
+  const given = parameters().get(name)
+  if (given === undefined) return false
+  const found = claim === null ? given.value : given.claims?.[claim]
   return value === null ? found !== undefined : found === value
 }
 
 /** The claims of a JWT, whose signature only its maker can check; null for another text. */
-export function readClaims(text: string): Readonly<Record<string, unknown>> | null {
+function readClaims(text: string): Claims | null {
   const [, payload] = /^[\w-]+\.([\w-]+)\.[\w-]*$/.exec(text) ?? []
   if (payload === undefined) return null
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())
-    return typeof claims === 'object' && !Array.isArray(claims) ? (claims as Record<string, unknown> | null) : null
+    return typeof claims === 'object' && !Array.isArray(claims) ? (claims as Claims | null) : null
   } catch {
     return null
   }

@@ -8,7 +8,7 @@ import { quoteForShell } from '../../shell.ts'
 import type { AuthHook, AuthHookKind, AuthHookMessage, SetUpPlace, Step } from '../auth-hook.ts'
 import { present } from '../fields.ts'
 import { linksMax } from './find-links.ts'
-import { type LinkRule, matchesRule, parseLinkRule, type Route, readClaims, readQuery, readRoute } from './link-rule.ts'
+import { type LinkRule, matchesRule, parseLinkRule, type Route, readRoute } from './link-rule.ts'
 
 /** All that counts of a message. */
 export type SubmittedMail = {
@@ -185,6 +185,8 @@ type Chosen = { readonly kind: string; readonly rule: string; readonly link: str
 
 /** The one link that a rule matches. Others on its host say nothing, and no others may be there. */
 function chooseLink(links: readonly string[], { ignoredHosts, name, rules, slug }: Reading): Parsed<Chosen> {
+  const refuse = (code: string, message: string) => refused({ field: 'message', code, message } satisfies Issue)
+  if (links.length > linksMax) return refuse('too_many_links', `The message has more than ${linksMax} links.`)
   const found: Chosen[] = []
   const others: (URL | null)[] = []
   for (const link of links) {
@@ -194,8 +196,6 @@ function chooseLink(links: readonly string[], { ignoredHosts, name, rules, slug 
     if (rule === undefined || url === null || rule.kind === 'ignored') others.push(url)
     else found.push({ kind: rule.kind, rule: rule.text, link, url })
   }
-  const refuse = (code: string, message: string) => refused({ field: 'message', code, message } satisfies Issue)
-  if (links.length > linksMax) return refuse('too_many_links', `The message has more than ${linksMax} links.`)
   const [one, ...more] = found
   if (more.length > 0)
     return refuse(
@@ -238,8 +238,8 @@ const showPath = ({ segments }: Route): string =>
 
 /** When a JWT in the link expires, in milliseconds since 1970; null if there is none. */
 function readExpiry(url: URL): number | null {
-  for (const value of readQuery(readRoute(url)).values()) {
-    const expiry = readClaims(value)?.exp
+  for (const { claims } of readRoute(url).parameters().values()) {
+    const expiry = claims?.exp
     const expiryMs = typeof expiry === 'number' ? Math.floor(expiry * 1000) : Number.NaN
     if (Number.isSafeInteger(expiryMs)) return expiryMs
   }

@@ -135,6 +135,7 @@ test('rules match whole segments, folders, routes behind #, parameters and claim
     ['**/reset/*', '/out/https://evil.test/reset/x'],
     ['**/#/verify/', '/verify/'],
     ['/login?action=rp', '/login?action=rpx'],
+    ['/login?action=rp', '/login?action=x&action=rp'],
     ['/login?action', '/login#action=rp'],
     ['/go?key.typ=reset', '/go?key=reset'],
     ['/go?key.typ=other', `/go?key=${claims}`],
