@@ -9,8 +9,8 @@ import type { AuthHook } from '../../domain/auth-hooks/auth-hook.ts'
 import { findSystem } from '../../domain/auth-hooks/auth-hooks.ts'
 import { isPrivateNetwork, listShares, toClientAddress } from '../../domain/client-network.ts'
 import { newId } from '../../domain/id.ts'
-import { chargeLimit, type Limit } from '../../domain/limit.ts'
-import { LruMap } from '../../domain/lru-map.ts'
+import type { Limit } from '../../domain/limit.ts'
+import { Rates } from '../../domain/rates.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { Turns } from '../../domain/turns.ts'
@@ -38,7 +38,6 @@ const connectionsMax = 200
 const appMessagesMax = 50
 /** Failed log-ins of one network. Beyond that each ends its connection, and the right secret still works. */
 const failures: Limit = { quota: 20, windowUs: 600e6 }
-const networksKept = 10_000
 /** Longer texts of an answer are cut: an SMTP line has at most 512 bytes. */
 const answerCharactersMax = 440
 
@@ -58,7 +57,7 @@ export class SubmissionListener {
   readonly #listener: SmtpListener
   readonly #secrets: AuthHookSecrets
   readonly #isProxy: (address: string) => boolean
-  readonly #failed = new LruMap<string, number>(networksKept)
+  readonly #failed = new Rates()
   readonly #logins = new WeakMap<Session, Login>()
   /** How many messages of each app are arriving. */
   readonly #arriving = new Map<string, number>()
@@ -126,10 +125,8 @@ export class SubmissionListener {
 
   /** False for a network that has failed too often. */
   #chargeFailure(address: string): boolean {
-    const network = listShares(address, this.#isProxy)[0]?.name ?? ''
-    const charge = chargeLimit(failures, this.#failed.get(network) ?? 0, Math.floor(performance.now() * 1000))
-    if (charge.ok) this.#failed.set(network, charge.arrivalUs)
-    return charge.ok
+    const name = listShares(address, this.#isProxy)[0]?.name ?? ''
+    return this.#failed.charge({ name, limit: failures }) === 0
   }
 
   async #take({ stream, cutOff }: Incoming, session: Session): Promise<string> {

@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listShares } from '../../domain/client-network.ts'
-import { chargeLimit, type Limit } from '../../domain/limit.ts'
-import { LruMap } from '../../domain/lru-map.ts'
+import type { Limit } from '../../domain/limit.ts'
+import { Rates } from '../../domain/rates.ts'
 import type { OperationError } from '../../management/operation/result.ts'
 import { type ClientRequest, clientAddress } from '../http/client-address.ts'
 
@@ -17,12 +17,11 @@ const requests: Limit = { quota: 30, windowUs: 3e6 }
 const signIns: Limit = { quota: 60, windowUs: 3600e6 }
 /** Lower for searches by address, because a stolen token or session would be used for them. */
 const searches: Limit = { quota: 60, windowUs: 60e6 }
-const bucketsKept = 10_000
 /** The error for a request over the rate is sent after this time. */
 const refusedAfterMs = 1000
 
 export class OperatorRates {
-  readonly #arrivals = new LruMap<string, number>(bucketsKept)
+  readonly #rates = new Rates()
 
   /** Charges one request. Returns null if it may be answered, else an error, after `refusedAfterMs`. */
   async charge(operator: string, { isSearch = false } = {}): Promise<OperationError | null> {
@@ -38,12 +37,9 @@ export class OperatorRates {
   }
 
   #chargeOne(bucket: string, limit: Limit): OperationError | null {
-    const charge = chargeLimit(limit, this.#arrivals.get(bucket) ?? 0, nowUs())
-    if (charge.ok) {
-      this.#arrivals.set(bucket, charge.arrivalUs)
-      return null
-    }
-    const retryAfterS = Math.ceil(charge.retryAfterUs / 1e6)
+    const waitUs = this.#rates.charge({ name: bucket, limit })
+    if (waitUs === 0) return null
+    const retryAfterS = Math.ceil(waitUs / 1e6)
     const perMinute = (limit.quota * 60e6) / limit.windowUs
     const message = `Too many requests: at most ${perMinute} a minute. Try again in ${retryAfterS} s.`
     return { code: 'too_many_requests', message, retryAfterS }
@@ -62,22 +58,14 @@ type ClientRates = {
  * (`listShares`). A refusal charges none of them.
  */
 export function newClientRates({ ofClient, ofAll, isProxy }: ClientRates): (request: ClientRequest) => boolean {
-  // Only what the rate of all admits is kept, so no flood of networks pushes out a bucket that is in use.
-  const arrivals = new LruMap<string, number>(bucketsKept)
+  const rates = new Rates()
   return (request) => {
     const shares = listShares(clientAddress(request, isProxy), () => false)
-    const limits = shares.map(({ name, share }, at) => ({
-      bucket: name,
+    const buckets = shares.map(({ name, share }, at) => ({
+      name,
       limit: at === 0 ? ofClient : takeShare(ofAll, share),
     }))
-    const now = nowUs()
-    const charged = limits.map(({ bucket, limit }) => ({
-      bucket,
-      charge: chargeLimit(limit, arrivals.get(bucket) ?? 0, now),
-    }))
-    if (!charged.every(({ charge }) => charge.ok)) return false
-    for (const { bucket, charge } of charged) if (charge.ok) arrivals.set(bucket, charge.arrivalUs)
-    return true
+    return rates.charge(...buckets) === 0
   }
 }
 
@@ -85,5 +73,3 @@ const takeShare = ({ quota, windowUs }: Limit, share: number): Limit => ({
   quota: Math.max(1, Math.floor(quota * share)),
   windowUs,
 })
-
-const nowUs = (): number => Math.floor(performance.now() * 1000)
