@@ -61,6 +61,17 @@ for (const wrong of ['hooks.example.com', 'ftp://a.test', 'https://a.test/?x=y',
         error instanceof ConfigError && /^POSTERN_AUTH_HOOKS_URL must be/.test(error.faults[0] ?? ''),
     ))
 
+test('the public address of the SMTP listener has a host and perhaps a port; commands ignore a malformed one', () => {
+  const url = (POSTERN_SUBMISSION_URL: string, mode: Mode = 'serve') =>
+    parseConfig({ ...complete, POSTERN_SUBMISSION_URL }, mode).submissionUrl
+  for (const right of ['smtp://mail.example.com:587', 'smtps://mail.example.com', 'smtp://127.0.0.1:4027?tls=none'])
+    assert.equal(url(right), right)
+  for (const wrong of ['mail.example.com:587', 'smtp://mail.example.com:99999', 'smtp://a/b']) {
+    assert.throws(() => url(wrong), /POSTERN_SUBMISSION_URL must look like smtp:/)
+    assert.equal(url(wrong, 'command'), null)
+  }
+})
+
 test('a malformed address to listen on is refused', () => {
   assert.throws(() => read({ POSTERN_AUTH_HOOKS_LISTEN: '4025' }), /POSTERN_AUTH_HOOKS_LISTEN must look like/)
 })

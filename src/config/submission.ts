@@ -42,7 +42,7 @@ function readUrl({ fault, text }: Reader, own: SmtpAddress | null): string | nul
   const given = text(urlName)
   const ownUrl = own && `smtp://${formatHostPort(own.address)}${own.tls === null ? '?tls=none' : ''}`
   if (given === '') return own && isLoopback(own.address.host) ? ownUrl : null
-  if (!/^smtps?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:\?tls=none)?$/i.test(given))
-    fault(`${urlName} must look like smtp://mail.example.com:587, or smtps://mail.example.com:465 for implicit TLS`)
-  return given
+  if (URL.canParse(given) && /^smtps?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:\?tls=none)?$/i.test(given)) return given
+  fault(`${urlName} must look like smtp://mail.example.com:587, or smtps://mail.example.com:465 for implicit TLS`)
+  return null
 }

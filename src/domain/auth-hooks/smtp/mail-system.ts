@@ -145,7 +145,7 @@ function listSteps(system: MailSystem, kinds: Readonly<Record<string, MailKind>>
 
 /** The configuration for the way in which the listener is reached: `?tls=none`, STARTTLS, or implicit TLS. */
 function configure({ configuration }: MailSystem, { from, secret, slug, url }: SetUpPlace): string {
-  const { hostname, port, protocol, search } = URL.parse(url) ?? new URL('smtp://HOST:587')
+  const { hostname, port, protocol, search } = new URL(url)
   const isImplicit = protocol === 'smtps:'
   const way = isImplicit ? 2 : search === '?tls=none' ? 0 : 1
   const usualPort = isImplicit ? '465' : '587'
