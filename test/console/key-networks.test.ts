@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newVisitor, signIn } from '../support/console.ts'
-import { startTestService } from '../support/service.ts'
+import { operator } from '../support/operator.ts'
+import { newSender, startTestService, testSettings } from '../support/service.ts'
 
 const service = await startTestService({ after }, { isDev: false, consoleIsLocal: true })
 const admin = newVisitor(service, await signIn(service))
@@ -36,4 +37,15 @@ test('a reader sees no question, and changes nothing', async () => {
   assert.doesNotMatch(await (await reader.get(`/apps/acme/keys?networks=${id}`)).text(), /Which addresses/)
   assert.equal((await reader.post(path, { networks: '192.0.2.0/24' })).status, 403)
   assert.equal(await networks(), null)
+})
+
+test('a key that was revoked meanwhile, or is none, is not changed, and the page says so', async () => {
+  const { keyId } = await newSender(service, 'over', testSettings)
+  await service.store.revokeKey(keyId, operator)
+  const refused = await admin.post(`/apps/over/keys/${keyId}/networks`, { networks: '192.0.2.0/24' })
+  assert.equal(refused.status, 409)
+  assert.match(await refused.text(), /The key \S+ was revoked/)
+  const none = await admin.post(`/apps/acme/keys/${keyId}x/networks`, { networks: '192.0.2.0/24' })
+  assert.equal(none.status, 404)
+  assert.match(await none.text(), /There is no key/)
 })

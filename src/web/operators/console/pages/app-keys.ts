@@ -81,7 +81,8 @@ async function keysPage(visit: Visit, app: AppResource, { changed, error, made }
   const confirmed = live.find(({ id }) =>
     [query.get('revoke'), query.get('replace'), query.get('networks'), changed].includes(id),
   )
-  const ofNew = changed === undefined ? error : undefined
+  const over = ended.find(({ id }) => id === query.get('revoke') || id === changed)
+  const ofNew = changed === undefined || (confirmed ?? over) === undefined ? error : undefined
   const shown = newKeyForm.show(ofNew === undefined ? {} : readTexts(visit.form), ofNew)
   const form = html`<form method="post" action="/apps/${app.slug}/keys" class="filters">${onceField()}
 ${shown.field('name')}
@@ -93,10 +94,7 @@ ${shown.field('test')}
 ${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
 ${
   confirmed === undefined || !mayChange
-    ? renderEnded(
-        ended.find(({ id }) => id === query.get('revoke')),
-        now,
-      )
+    ? renderEnded(over, now)
     : renderKeyQuestion(app, confirmed, { changed, error, items, visit })
 }
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
@@ -116,7 +114,7 @@ ${keysTable(app, ended, visit)}</details>`
 function renderEnded(key: KeyResource | undefined, now: number): Html {
   if (key === undefined) return none
   const end = key.revokedAt ?? key.expiresAt
-  return html`<div class="note"><p><b>The key ${key.name ?? key.id} ${key.revokedAt === null ? 'ended' : 'was revoked'} ${age(end, now)}</b>, at ${time(end)}. Requests with it are refused. It is listed below among the revoked and expired keys.</p></div>`
+  return html`<div class="note"><p><b>The key ${key.name ?? key.id} ${key.revokedAt === null ? 'expired' : 'was revoked'} ${age(end, now)}</b>, at ${time(end)}. Requests with it are refused. It is listed below among the revoked and expired keys.</p></div>`
 }
 
 /** The newest first: after a replacement, the new key stands above the old one. */
