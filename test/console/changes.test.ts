@@ -57,6 +57,21 @@ for (const [page, changes, others, saved] of [
   })
 }
 
+const versionOf = (html: string) => /name="version" value="(\d+)"/.exec(html)?.[1] ?? ''
+
+for (const [page, fields] of [
+  ['look', 'addressLine=2+Road'],
+  ['words', 'subject=Hello&text=Hello'],
+] as const)
+  test(`${page}: a preview does not overwrite what a colleague has saved meanwhile`, async () => {
+    const path = `/apps/acme/${page}`
+    const version = versionOf(await (await first.get(path)).text())
+    assert.equal((await second.post('/apps/acme/look', { addressLine: `${page} Road` })).status, 303)
+    const preview = await (await first.get(`${path}?version=${version}&${fields}`)).text()
+    assert.equal(versionOf(preview), version)
+    assert.equal((await first.post(path, { version })).status, 412)
+  })
+
 test('a reload of the answer with a new key makes no other key; a form that was refused may be sent again', async () => {
   const sender = await newSender(service, 'twice', testSettings)
   const path = '/apps/twice/keys'

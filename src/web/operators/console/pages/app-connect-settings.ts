@@ -93,7 +93,7 @@ export function renderSettings(app: AppResource, system: AuthHook, { visit, erro
     ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],
     ['Hosted links', html`${hostedLinkNames[app.hostedLinks]} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
   ])}
-<form method="post" action="/apps/${app.slug}/connect/${system.name}/settings" class="columns">${versionField(app)}
+<form method="post" action="/apps/${app.slug}/connect/${system.name}/settings" class="columns">${versionField(app, visit.form, error)}
 ${system.takes.map((setting) => field(fieldNames[setting], { disabled }))}
 ${save}</form>`
   return { form, problem }

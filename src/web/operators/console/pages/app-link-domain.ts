@@ -51,7 +51,7 @@ export function renderLinkDomain(
   const { field, problem } = linkDomainForm.show(fields, error)
   return section(
     'Link domain',
-    html`${about}${problem}<form method="post" action="/apps/${slug}/hosted-links/domain" class="stack">${versionField(app)}
+    html`${about}${problem}<form method="post" action="/apps/${slug}/hosted-links/domain" class="stack">${versionField(app, given, error)}
 ${field('linkDomain')}${field('useLinkDomain')}
 <div class="actions"><button>Save the link domain</button></div></form>${check}`,
   )

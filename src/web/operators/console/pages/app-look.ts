@@ -16,7 +16,7 @@ import { languageChoices, languageOrApp, readLanguage } from '../language-choice
 import { hiddenFields, linkButton, renderFrames, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { readSettings, saveApp, settingFields, showAgain, toSettingsPatch, versionField } from './change.ts'
+import { formVersion, readSettings, saveApp, settingFields, showAgain, toSettingsPatch } from './change.ts'
 import { readLastChanges } from './last-changes.ts'
 
 const codeChoices = [
@@ -88,13 +88,14 @@ async function lookPage(
   })
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
   const shown = lookForm.show(fields, error, await readLastChanges(visit, app, paths))
-  const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
+  const version = formVersion(app, given, error)
+  const search = (name: string) => new URLSearchParams({ type: name, version, ...fields }).toString()
   const path = `/apps/${app.slug}/look`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?${search(name)}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look', visit)}
 ${shown.problem}
-${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
+${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator'), version }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderEmail(`${path}/email?${search(type)}`, rendered.value) : none}
 <p>${linkButton(`/apps/${app.slug}/words?type=${type}&in=${fields.in || app.locale}`, 'Words of this email')}</p>
@@ -141,12 +142,17 @@ function renderLanguages({ locale, slug }: AppResource, type: string): Html {
 ${table('Languages', heads, rows, { empty: '' })}</details>`
 }
 
-type FormParts = { readonly fields: Fields; readonly type: string; readonly mayChange: boolean }
+type FormParts = {
+  readonly fields: Fields
+  readonly type: string
+  readonly mayChange: boolean
+  readonly version: string
+}
 
 function renderForm(
   app: AppResource,
   { field }: ReturnType<typeof lookForm.show>,
-  { fields, type, mayChange }: FormParts,
+  { fields, type, mayChange, version }: FormParts,
 ): Html {
   const path = `/apps/${app.slug}/look`
   const disabled = !mayChange
@@ -157,7 +163,7 @@ function renderForm(
   const save = mayChange
     ? html`<div class="actions"><button>Preview</button><button class="main" formmethod="post" formaction="${path}">Save</button></div>`
     : html`<p class="soft">An operator can change this.</p>`
-  return html`<form method="get" action="${path}" class="columns" data-preview>${versionField(app)}<input type="hidden" name="type" value="${type}">
+  return html`<form method="get" action="${path}" class="columns" data-preview>${hiddenFields({ type, version })}
 ${field('logoUrl', { disabled })}
 ${field('accentColour', { hint, disabled })}
 ${field('addressLine', { disabled })}

@@ -134,7 +134,7 @@ function renderForm(app: AppResource, visit: Visit, { fields, error, days, notes
   const note = may('admin')
     ? none
     : html`<p class="soft">Only admins can change the sender and the limits: they protect the other apps that use the same relay.</p>`
-  return html`${faults}<form method="post" action="/apps/${app.slug}/settings">${versionField(app)}
+  return html`${faults}<form method="post" action="/apps/${app.slug}/settings">${versionField(app, visit.form, error)}
 ${section(
   'Name and sender',
   html`${note}<div class="columns">${field('name', forAdmins)}${field('senderName', forAdmins)}

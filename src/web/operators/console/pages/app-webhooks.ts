@@ -42,7 +42,7 @@ async function webhooksPage(
   const { field, problem: faults } = addressForm.show(fields, error)
   const isOwner = visit.may('admin') && visit.seesAll
   const address = isOwner
-    ? html`<form method="post" action="/apps/${app.slug}/webhooks" class="columns">${versionField(app)}
+    ? html`<form method="post" action="/apps/${app.slug}/webhooks" class="columns">${versionField(app, visit.form, error)}
 ${field('webhookUrl')}
 <div class="actions"><button class="main">Save</button></div></form>`
     : html`${facts([['Address', listed.url ?? 'none']])}<p class="soft">An admin of the whole service sets it, because it decides where Postern connects to.</p>`

@@ -14,7 +14,7 @@ import { languageChoices, readLanguage } from '../language-choices.ts'
 import { facts, hiddenFields, linkButton, renderFrames, section, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, showAgain, versionField } from './change.ts'
+import { formVersion, optional, saveApp, showAgain } from './change.ts'
 
 type Chosen = { readonly type: EmailType; readonly tag: string }
 
@@ -68,6 +68,7 @@ async function wordsPage(
   const [rendered, usual] = await Promise.all([preview(visit, fields, chosen), preview(visit, {}, chosen)])
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
   const shown = newWordsForm(chosen).show(fields, error)
+  const version = formVersion(app, given, error)
   const path = `/apps/${app.slug}/words`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?type=${name}&in=${tag}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
@@ -75,7 +76,7 @@ async function wordsPage(
   const body = html`${appHead(app, 'Look', visit)}
 ${shown.problem}
 ${tabs('Emails', entries, current)}
-${section(`Own words in ${nameLanguage(tag)}`, renderForm(app, shown, { chosen, mayChange: visit.may('admin') && visit.seesAll }))}
+${section(`Own words in ${nameLanguage(tag)}`, renderForm(app, shown, { chosen, mayChange: visit.may('admin') && visit.seesAll, version }))}
 <p class="soft">Emails with a code first, and those of auth servers that change an address or confirm a person, are always in Postern’s words.</p>
 ${facts([
   ['Subject, these words', subjectOf(rendered)],
@@ -104,12 +105,12 @@ const preview = ({ call, params }: Visit, words: Fields, chosen: Chosen) => {
 
 const isEmpty = (words: Fields): boolean => names.every((name) => optional(words[name] ?? null) === null)
 
-type FormParts = { readonly chosen: Chosen; readonly mayChange: boolean }
+type FormParts = { readonly chosen: Chosen; readonly mayChange: boolean; readonly version: string }
 
 function renderForm(
   app: AppResource,
   { field }: { field: (name: (typeof names)[number], options: { disabled: boolean }) => Html },
-  { chosen: { tag, type }, mayChange }: FormParts,
+  { chosen: { tag, type }, mayChange, version }: FormParts,
 ): Html {
   const path = `/apps/${app.slug}/words`
   const disabled = !mayChange
@@ -123,7 +124,7 @@ function renderForm(
   return html`<form method="get" action="${path}" class="filters">${hiddenFields({ type })}
 <div class="field"><label for="words-in">Language</label><select id="words-in" name="in">${languages}</select></div><button>Show</button></form>
 <p class="soft">Plain text; ${placeholders} ${placeholders.length === 1 ? 'becomes the app’s name' : 'become names'}. A domain, an @ or five digits in a row are refused, because mail clients make links of them. Subject and sentence go together. If all three are empty, the email is in Postern’s words.</p>
-<form method="get" action="${path}" class="stack">${versionField(app)}${hiddenFields({ type, in: tag })}
+<form method="get" action="${path}" class="stack">${hiddenFields({ type, in: tag, version })}
 ${names.map((name) => field(name, { disabled }))}
 <div class="actions">${save}${linkButton(`/apps/${app.slug}/look?type=${type}&in=${tag}`, 'Back to the look')}</div></form>`
 }

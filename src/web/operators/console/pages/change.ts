@@ -13,7 +13,15 @@ import type { Fields, FormField } from '../form.ts'
 import { hiddenFields } from '../parts.ts'
 import { PageFailed, type Visit } from '../visit.ts'
 
-export const versionField = ({ version }: AppResource) => hiddenFields({ version: String(version) })
+/**
+ * The version that the fields were read from: a preview or a refusal keeps it, and shows the fields again. If
+ * somebody else has changed the app, the form shows theirs.
+ */
+export const formVersion = (app: AppResource, given: URLSearchParams, error: OperationError | null): string =>
+  (error?.code === 'version_mismatch' ? null : given.get('version')) ?? String(app.version)
+
+export const versionField = (...form: Parameters<typeof formVersion>): Html[] =>
+  hiddenFields({ version: formVersion(...form) })
 
 /** A field that is left empty is taken away. */
 export const optional = (text: string | null): string | null => (text?.trim() ? text.trim() : null)
