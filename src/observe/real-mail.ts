@@ -1,4 +1,7 @@
-/** Mail of test keys is in the log, and counted nowhere. */
+/**
+ * Mail of test keys is in the log, and is not counted. Its webhooks and lost leases are: they are about the
+ * app's receiver and about workers.
+ */
 import { isTestSide } from '../domain/app/test-side.ts'
 import type { PosternEvent } from './events.ts'
 

@@ -67,7 +67,7 @@ export class Recorder {
       if (event.kind === 'relay_changed') this.#noteChange(event)
       if (event.kind === 'log_changed') this.#noteLog(event)
       if (event.kind === 'request_answered' && this.#isQueueing !== this.#canQueue()) this.#noteNode()
-      if (event.kind === 'attempt_recorded') this.#noteAttempt(event.outcome)
+      if (real?.kind === 'attempt_recorded') this.#noteAttempt(real.outcome)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
   }
