@@ -81,8 +81,8 @@ export const listInbox = operation({
   },
 })
 
-/** Requests for one app that may wait at once. */
-const waitingMax = 20
+/** Requests that may wait at once, for one app and in this process: each asks the store again and again. */
+const waitingMax = { app: 20, process: 200 }
 const lookEveryMs = 250
 /** Some may be sealed by a key that the ring lacks. */
 const openedMax = 20
@@ -110,14 +110,18 @@ export const waitForEmail = operation({
   async run(context, { query: { timeout = inboxWaitDefaultS, ...given } }, { id }) {
     const query = readQuery(context, id, given)
     if (!query.ok) return query
-    if (waiting.filter((app) => app === id).length >= waitingMax)
-      return fail('too_many_requests', `${waitingMax} requests wait for emails of this app already: end some first.`)
+    const ofApp = waiting.filter((app) => app === id).length
+    if (ofApp >= waitingMax.app || waiting.length >= waitingMax.process)
+      return fail(
+        'too_many_requests',
+        `${ofApp} requests are already waiting for emails of this app, ${waiting.length} for those of all apps. Try again when some have finished.`,
+      )
     waiting.push(id)
     const email = await wait(context, { ...query.value, order: 'oldest', limit: openedMax }, timeout * 1000).finally(
       () => waiting.splice(waiting.indexOf(id), 1),
     )
     if (email !== null) return done(presentInboxEmail(email))
-    return fail('no_such_email', 'No such email of a test key came in time.')
+    return fail('no_such_email', `No matching email of a test key arrived within ${timeout} s.`)
   },
 })
 

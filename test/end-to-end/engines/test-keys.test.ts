@@ -202,3 +202,23 @@ test('a wait that nobody waits for any more ends, and so does one when the servi
   const statuses = await Promise.all(last)
   assert.deepEqual(statuses.toSorted(), [...Array(20).fill(404), ...Array(5).fill(429)])
 })
+
+test('no more than 200 requests wait for emails of all apps', async (t) => {
+  const { service, manage } = await start(t)
+  const token = await adminTokens(service)
+  const refused: string[] = []
+  const wait = async (app: string) => {
+    const url = `${service.urls.console}/v1/apps/${app}/inbox/wait?timeout=25`
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${token()}` }, signal: t.signal })
+    if (answer.status === 429) refused.push(await answer.text())
+  }
+  const apps = await Promise.all(
+    Array.from({ length: 12 }, async (_, n) => (await newSender(service, `app${n}`)).app.slug),
+  )
+  const waits = apps.flatMap((app) => Array.from({ length: 17 }, () => wait(app).catch(() => null)))
+  await eventually(() => refused.length === 4)
+  assert.match(refused.join(), /200 for those of all apps/)
+  assert.equal((await manage('GET /v1/whoami')).status, 200)
+  await service.stop({ graceMs: 10_000 })
+  await Promise.all(waits)
+})
