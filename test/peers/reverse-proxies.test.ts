@@ -17,6 +17,7 @@ import { openBrowser } from '../support/browser.ts'
 import { cookieOf, signIn } from '../support/console.ts'
 import { pressedHeaders } from '../support/hosted-links.ts'
 import { lacking, type Tool, toolPath } from '../support/installed.ts'
+import { operator } from '../support/operator.ts'
 import { freePort } from '../support/ports.ts'
 import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -166,11 +167,23 @@ for (const tool of Object.keys(proxies) as (keyof typeof proxies & Tool)[])
     const refused = await ask('api', '/v1/email', { method: 'POST', headers, body: large })
     assert.match(await text(refused), /"body_too_large"/)
 
+    // A key may be used from its own network alone, whatever a client claims to be forwarded for.
+    const { key, keyId } = await newSender(service, 'office')
+    await service.store.updateKey(keyId, { networks: ['127.0.0.7'] }, operator)
+    for (const [from, status] of [
+      ['127.0.0.7', 202],
+      ['127.0.0.8', 401],
+    ] as const) {
+      const claims = { ...headers, authorization: `Bearer ${key}`, 'x-forwarded-for': '127.0.0.7' }
+      const order = { method: 'POST', headers: claims, body: JSON.stringify(validBody()), from }
+      assert.equal((await ask('api', '/v1/email', order)).statusCode, status, `from ${from}`)
+    }
+
     // A hosted link, of the longest: shown, opened by its button, and in no log.
     const url = `https://app.acme.test/auth?token=${'t'.repeat(5000)}`
     const sent = await ask('api', '/v1/email', { method: 'POST', headers, body: JSON.stringify(validBody({ url })) })
     assert.equal(sent.statusCode, 202, await text(sent))
-    const message = await eventually(() => relay.received[1])
+    const message = await eventually(() => relay.received[2])
     const { text: words = '' } = await PostalMime.parse(message.raw)
     const link = new URL(/https:\/\/links\.example\.com\/\S+/.exec(words)?.[0] ?? '')
     const page = await ask('links', link.pathname)
