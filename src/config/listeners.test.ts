@@ -72,6 +72,21 @@ test('the public address of the SMTP listener has a host and perhaps a port; com
   }
 })
 
+test('without a public address of the SMTP listener, programs on this machine reach it by its TLS', () => {
+  const url = (change: Environment) => parseConfig({ ...complete, ...change }, 'command').submissionUrl
+  const files = { POSTERN_SUBMISSION_TLS: '/etc/cert.pem:/etc/key.pem' }
+  const [clear, implicit] = [
+    { POSTERN_SUBMISSION_LISTEN: '127.0.0.1:4027' },
+    { ...files, POSTERN_SUBMISSION_TLS_LISTEN: '127.0.0.1:4465' },
+  ]
+  assert.equal(url(clear), 'smtp://127.0.0.1:4027?tls=none')
+  assert.equal(url({ ...clear, ...files }), 'smtp://127.0.0.1:4027')
+  assert.equal(url(implicit), 'smtps://127.0.0.1:4465')
+  assert.equal(url({ ...clear, ...implicit }), 'smtp://127.0.0.1:4027')
+  assert.equal(url({ ...files, POSTERN_SUBMISSION_LISTEN: '0.0.0.0:587' }), null)
+  assert.equal(url({}), null)
+})
+
 test('a malformed address to listen on is refused', () => {
   assert.throws(() => read({ POSTERN_AUTH_HOOKS_LISTEN: '4025' }), /POSTERN_AUTH_HOOKS_LISTEN must look like/)
 })

@@ -34,14 +34,22 @@ export function readSubmission(given: Reader, { listens }: { readonly listens: b
   return {
     submission: listens ? submission : null,
     submissions: listens ? submissions : null,
-    submissionUrl: readUrl(reader, submission ?? submissions),
+    submissionUrl: readUrl(reader, ownUrl(submission, submissions)),
   }
 }
 
-function readUrl({ fault, text }: Reader, own: SmtpAddress | null): string | null {
+/** The listener on loopback; null if there is none. */
+function ownUrl(submission: SmtpAddress | null, submissions: SmtpAddress | null): string | null {
+  const own = submission ?? submissions
+  if (own === null || !isLoopback(own.address.host)) return null
+  const place = formatHostPort(own.address)
+  if (submission === null) return `smtps://${place}`
+  return `smtp://${place}${own.tls === null ? '?tls=none' : ''}`
+}
+
+function readUrl({ fault, text }: Reader, own: string | null): string | null {
   const given = text(urlName)
-  const ownUrl = own && `smtp://${formatHostPort(own.address)}${own.tls === null ? '?tls=none' : ''}`
-  if (given === '') return own && isLoopback(own.address.host) ? ownUrl : null
+  if (given === '') return own
   if (URL.canParse(given) && /^smtps?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:\?tls=none)?$/i.test(given)) return given
   fault(`${urlName} must look like smtp://mail.example.com:587, or smtps://mail.example.com:465 for implicit TLS`)
   return null
