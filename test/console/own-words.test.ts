@@ -35,7 +35,7 @@ test('words that may not be sent are refused where they were typed, and are kept
   const page = await open({ ...words, text: 'Siehe acme.test' })
   assert.match(page, /Sentence above the button<\/a>: Mail clients may turn &quot;acme\.test&quot; into a link/)
   assert.match(page, /name="text"[^>]* value="Siehe acme\.test"/)
-  assert.match(await open({ ...words, text: 'Siehe acme.test' }, `${path}/email`), /These words cannot be sent/)
+  assert.match(await open({ ...words, text: 'Siehe acme.test' }, `${path}/email`), /These words are not valid/)
   const form = await openForm()
   const refused = await admin.post(path, { ...form, ...words, text: '{inviter}' })
   assert.equal(refused.status, 400)
@@ -58,6 +58,21 @@ test('words are saved, shown again, and removed by leaving all fields empty', as
   assert.equal(await savedWords(), undefined)
 })
 
+test('English of the USA without words shows those of English, which it is sent with', async () => {
+  const english = { subject: 'Your {app} link', text: 'Good to see you.' }
+  const form = await openForm()
+  assert.equal((await admin.post(path, { ...form, in: 'en', ...english })).status, 303)
+  const page = await open({ in: 'en-US', subject: '', text: '', signOff: '' })
+  assert.match(page, /the email is in the app’s words in English, or without them in Postern’s words/)
+  assert.match(page, /Your Acme link/)
+  const frames = [...page.matchAll(/<iframe [^>]*src="([^"]*)"/g)].map(([, src = '']) => src.replaceAll('&amp;', '&'))
+  const [mine = '', posterns = ''] = await Promise.all(frames.map(async (src) => (await admin.get(src)).text()))
+  assert.match(mine, /Good to see you/)
+  assert.doesNotMatch(posterns, /Good to see you/)
+  const last = await openForm()
+  assert.equal((await admin.post(path, { ...last, in: 'en', subject: '', text: '', signOff: '' })).status, 303)
+})
+
 test('an operator reads them and cannot change them', async () => {
   const operator = newVisitor(service, await signIn(service, 'operator'))
   const page = await (await operator.get(address)).text()
@@ -68,3 +83,17 @@ test('an operator reads them and cannot change them', async () => {
   assert.equal(sent.status, 403)
   assert.equal(await savedWords(), undefined)
 })
+
+const versionOf = (page: string) => /name="version" value="(\d+)"/.exec(page)?.[1] ?? ''
+
+for (const [page, fields] of [
+  ['look', 'addressLine=2+Road'],
+  ['words', 'subject=Hello&text=Hello'],
+] as const)
+  test(`${page}: a preview does not overwrite what a colleague has saved meanwhile`, async () => {
+    const at = `/apps/acme/${page}`
+    const version = versionOf(await (await admin.get(at)).text())
+    assert.equal((await admin.post('/apps/acme/look', { addressLine: `${page} Road` })).status, 303)
+    assert.equal(versionOf(await (await admin.get(`${at}?version=${version}&${fields}`)).text()), version)
+    assert.equal((await admin.post(at, { version })).status, 412)
+  })

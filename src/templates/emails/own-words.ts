@@ -48,11 +48,15 @@ export function withOwnWords(
 function findOwnWords(words: OwnWordsByType | undefined, { code, content, language, type }: Chosen): OwnWords | null {
   if (words === undefined || content.purpose !== undefined || code === 'first') return null
   const byLanguage = words[type] ?? {}
-  const { language: tag, parent } = language
-  // `en-US` has the words of `en`, but pt-PT not those of pt-BR, although Postern's are mostly the same.
-  const inherited = parent !== undefined && tag.startsWith(`${parent}-`) ? byLanguage[parent] : undefined
-  return byLanguage[tag] ?? inherited ?? null
+  return byLanguage[language.language] ?? byLanguage[lenderOf(language) ?? ''] ?? null
 }
+
+/**
+ * The language whose own words this one has, unless it has some: `en-US` those of `en`, but pt-PT not those
+ * of pt-BR, although Postern's are mostly the same.
+ */
+export const lenderOf = ({ language, parent }: Language): string | null =>
+  parent !== undefined && language.startsWith(`${parent}-`) ? parent : null
 
 const toNames = ({ organisationName, inviterName }: Chosen['content']): Readonly<Record<string, string>> => ({
   ...(organisationName !== undefined && { organisation: organisationName }),

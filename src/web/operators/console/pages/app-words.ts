@@ -6,8 +6,9 @@ import { ownWordsMax, placeholdersOf } from '../../../../domain/app/own-words.ts
 import type { EmailType } from '../../../../domain/request/email-kinds.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
+import { lenderOf } from '../../../../templates/emails/own-words.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { nameLanguage } from '../../../../templates/locales/locales.ts'
+import { languageOf, nameLanguage } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-types.ts'
 import { type Fields, newForm } from '../form.ts'
 import { languageChoices, readLanguage } from '../language-choices.ts'
@@ -65,14 +66,17 @@ async function wordsPage(
   const { fields, error: notSaved } = given.has('subject')
     ? showAgain(saved, given, refused)
     : { fields: saved, error: refused }
-  const [rendered, usual] = await Promise.all([preview(visit, fields, chosen), preview(visit, {}, chosen)])
+  const [rendered, usual] = await Promise.all([
+    preview(visit, toPatch(fields, chosen), chosen),
+    preview(visit, posterns, chosen),
+  ])
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
   const shown = newWordsForm(chosen).show(fields, error)
   const version = formVersion(app, given, error)
   const path = `/apps/${app.slug}/words`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?type=${name}&in=${tag}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
-  const frame = (texts: Fields) => `${path}/email?${new URLSearchParams({ ...texts, type, in: tag })}`
+  const frame = (more: Fields) => `${path}/email?${new URLSearchParams({ ...more, type, in: tag })}`
   const body = html`${appHead(app, 'Look', visit)}
 ${shown.problem}
 ${tabs('Emails', entries, current)}
@@ -82,7 +86,7 @@ ${facts([
   ['Subject, these words', subjectOf(rendered)],
   ['Subject, Postern’s words', subjectOf(usual)],
 ])}
-<div class="frames">${renderFrames(frame(fields), [['These words', 'phone light']])}${renderFrames(frame({}), [['Postern’s words', 'phone light']])}</div>`
+<div class="frames">${renderFrames(frame(fields), [['These words', 'phone light']])}${renderFrames(frame({ posterns: 'yes' }), [['Postern’s words', 'phone light']])}</div>`
   return {
     title: `Words of ${app.name}`,
     body,
@@ -94,16 +98,11 @@ ${facts([
 const subjectOf = (rendered: Awaited<ReturnType<typeof preview>>): Html | null =>
   rendered.ok ? html`<bdi>${rendered.value.subject}</bdi>` : null
 
-/** The email in these words; in Postern's without any. */
-const preview = ({ call, params }: Visit, words: Fields, chosen: Chosen) => {
-  const patch = toPatch(words, chosen)
-  return call('app.preview', {
-    params: { app: params.app ?? '' },
-    body: { type: chosen.type, locale: chosen.tag, settings: isEmpty(words) ? { words: null } : patch },
-  })
-}
+/** The settings with which an email is in Postern's words. */
+const posterns = { words: null }
 
-const isEmpty = (words: Fields): boolean => names.every((name) => optional(words[name] ?? null) === null)
+const preview = ({ call, params }: Visit, settings: object, { tag, type }: Chosen) =>
+  call('app.preview', { params: { app: params.app ?? '' }, body: { type, locale: tag, settings } })
 
 type FormParts = { readonly chosen: Chosen; readonly mayChange: boolean; readonly version: string }
 
@@ -115,6 +114,7 @@ function renderForm(
   const path = `/apps/${app.slug}/words`
   const disabled = !mayChange
   const placeholders = placeholdersOf(type).map((name, n) => html`${n === 0 ? '' : ', '}<code>{${name}}</code>`)
+  const lender = lenderOf(languageOf(tag))
   const languages = languageChoices().map(
     ([value, label]) => html`<option value="${value}"${value === tag ? html` selected` : none}>${label}</option>`,
   )
@@ -123,7 +123,7 @@ function renderForm(
     : html`<span class="soft">An admin of the whole service can change this.</span>`
   return html`<form method="get" action="${path}" class="filters">${hiddenFields({ type })}
 <div class="field"><label for="words-in">Language</label><select id="words-in" name="in">${languages}</select></div><button>Show</button></form>
-<p class="soft">Plain text; ${placeholders} ${placeholders.length === 1 ? 'becomes the app’s name' : 'become names'}. A domain, an @ or five digits in a row are refused, because mail clients make links of them. Subject and sentence go together. If all three are empty, the email is in Postern’s words.</p>
+<p class="soft">Plain text; ${placeholders} ${placeholders.length === 1 ? 'becomes the app’s name' : 'become names'}. A domain, an @ or five digits in a row are refused, because mail clients turn them into links. Fill in both subject and sentence, or neither. If all three are empty, the email is in ${lender === null ? '' : html`the app’s words in ${nameLanguage(lender)}, or without them in `}Postern’s words.</p>
 <form method="get" action="${path}" class="stack">${hiddenFields({ type, in: tag, version })}
 ${names.map((name) => field(name, { disabled }))}
 <div class="actions">${save}${linkButton(`/apps/${app.slug}/look?type=${type}&in=${tag}`, 'Back to the look')}</div></form>`
@@ -132,8 +132,13 @@ ${names.map((name) => field(name, { disabled }))}
 /** An email alone, for a frame: in the words of the address, or in those of Postern. */
 export async function showWordsEmail(visit: Visit): Promise<PageAnswer> {
   const chosen = readChosen(await findApp(visit), visit.query)
-  const rendered = await preview(visit, Object.fromEntries(visit.query), chosen)
-  return { frame: rendered.ok ? rendered.value.html : html`<p>These words cannot be sent.</p>`.text }
+  const texts = Object.fromEntries(visit.query)
+  const rendered = await preview(visit, visit.query.has('posterns') ? posterns : toPatch(texts, chosen), chosen)
+  return {
+    frame: rendered.ok
+      ? rendered.value.html
+      : html`<p>These words are not valid: see the errors beside the fields.</p>`.text,
+  }
 }
 
 export async function saveWords(visit: Visit): Promise<PageAnswer> {
