@@ -77,7 +77,7 @@ const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
   ['Reports', /BOUNCE|REPORTS/],
   ['Console', /CONSOLE|OIDC/],
   ['Commands', /^POSTERN_(URL|TOKEN_FILE)$/],
-  ['Listeners', /_LISTEN$|LINKS|AUTH_HOOKS/],
+  ['Listeners', /_LISTEN$|LINKS|AUTH_HOOKS|SUBMISSION/],
   ['Other', /./],
 ]
 

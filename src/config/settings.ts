@@ -104,7 +104,7 @@ export const settings = {
   POSTERN_SUBMISSION_URL: {
     absent: 'the listener on this machine',
     about:
-      'the address at which they reach the submission listener, such as `smtp://mail.example.com:587`; shown in ' +
+      'the address at which programs reach the submission listener, such as `smtp://mail.example.com:587`; shown in ' +
       'setup instructions',
   },
   POSTERN_CONSOLE_LISTEN: {

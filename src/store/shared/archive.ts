@@ -2,7 +2,7 @@
  * An archive: everything that a database holds but its queue, as lines of JSON that any program can read. The
  * first line describes the archive, each further one is a row, and the last one has the number of rows:
  *
- *     {"format":1,"schema":3,"secrets":false,"postern":"1.0.0","at":"2027-01-31T12:00:00.000Z"}
+ *     {"format":1,"schema":5,"secrets":false,"postern":"1.0.0","at":"2027-01-31T12:00:00.000Z"}
  *     {"table":"app","row":{"app_id":"app_…","slug":"acme",…}}
  *     {"rows":{"app":1,…}}
  *

@@ -70,7 +70,7 @@ export function readRoute(link: URL): Route {
   }
 }
 
-/** Of several with one name, the first counts. */
+/** The first of several with one name counts. */
 function readParameters(query: string): ReadonlyMap<string, Parameter> {
   const read = new Map<string, Parameter>()
   for (const [name, value] of new URLSearchParams(query.length > queryCharactersMax ? '' : query))
