@@ -1,4 +1,4 @@
-/** `postern transport …`: lists of relays that apps may use in the place of those of the service. */
+/** `postern transport …`: lists of relays that apps may use instead of those of the service. */
 import { relaysPerTransport } from '../domain/delivery/transport.ts'
 import { type CommandGroup, command, option } from './command.ts'
 import { CommandFailed, describeFindings, formatTime, listing } from './output.ts'

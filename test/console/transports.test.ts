@@ -44,6 +44,11 @@ test('no page repeats the URL of a relay, which holds its secret', async () => {
     assert.equal(refused.status, 400)
     assert.ok(!(await refused.text()).includes(secret))
   }
+  const second = await visitor.post(path, {
+    name: 'secret',
+    relays: `smtp://smtp.acme.example smtp://user:${secret}@x?nothing=1`,
+  })
+  assert.match(await second.text(), /relay 2: /)
   const relays = `smtps://user:${secret}@smtp.acme.example`
   assert.equal((await visitor.post(path, { name: 'secret', relays })).status, 303)
   for (const page of [path, '/audit', '/delivery', '/settings'])

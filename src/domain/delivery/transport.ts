@@ -1,4 +1,4 @@
-/** A transport: a named list of relays that apps may use in the place of those of the service. */
+/** A transport: a named list of relays that apps may use instead of those of the service. */
 import { type Parsed, parsed, refuser } from '../parsed.ts'
 
 /** Each has connections, a breaker and counts of its own in every process that sends. */

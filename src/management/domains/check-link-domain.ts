@@ -40,6 +40,6 @@ function explain(status: number | null, why: string): string {
   if (status === null)
     return `No answer over HTTPS: ${why}. Its DNS must point to the proxy in front of Postern, and the proxy needs a certificate for it.`
   return status === 200
-    ? 'Another server answered, or a Postern that has another key ring.'
+    ? 'Another server answered, or a Postern with a different key ring.'
     : `The answer was ${status}. Forward the domain, with its Host header, to the port of hosted links.`
 }

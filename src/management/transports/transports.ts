@@ -88,7 +88,7 @@ export const putTransport = operation({
         given.faults.map(({ index, text }) => ({
           field: index === null ? 'relays' : `relays.${index}`,
           code: 'malformed_relay',
-          message: text,
+          message: index === null ? text : `relay ${index + 1}: ${text}`,
         })),
       )
     const known = await findTransport(context, name)

@@ -84,7 +84,7 @@ function hostedPage(
 ${shown.problem}
 ${section(
   'Hosted links',
-  html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${chooseLinkPlace((app.useLinkDomain && app.linkDomain) || null, shell.linksUrl).baseUrl}.`}</p>
+  html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are served at ${chooseLinkPlace((app.useLinkDomain && app.linkDomain) || null, shell.linksUrl).baseUrl}.`}</p>
 <form method="post" action="/apps/${app.slug}/hosted-links" class="stack">${versionField(app, form, error)}
 ${shown.field('hostedLinks', { disabled, ...(shell.linksUrl === null && { choices: nameModes(modesNotSetUp) }) })}
 ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}

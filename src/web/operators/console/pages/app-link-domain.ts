@@ -34,13 +34,13 @@ export function renderLinkDomain(
   { given, refused }: { given: URLSearchParams; refused: OperationError | null },
 ): Html {
   const { linkDomain, slug, useLinkDomain } = app
-  const about = html`<p class="soft">The pages can be at a domain of the app’s own. Set it, check it, and then put new links there. Links that were sent before keep working.</p>`
+  const about = html`<p class="soft">These pages can be served at a domain of the app’s own. Save the domain, check it, and then use it for new links. Links that were sent before keep working.</p>`
   const check =
     linkDomain === undefined || !visit.may('operator') ? none : button(`/apps/${slug}/domain/check`, 'Check the domain')
   if (!visit.may('admin') || !visit.seesAll) {
     const shown = facts([
       ['Link domain', linkDomain ?? 'none'],
-      ...(useLinkDomain ? [['New links', 'there'] as const] : []),
+      ...(useLinkDomain ? [['New links', 'at the link domain'] as const] : []),
     ])
     return section(
       'Link domain',

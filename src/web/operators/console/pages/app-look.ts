@@ -27,7 +27,7 @@ const codeChoices = [
 ] as const
 
 const formChoices = [
-  ['', 'as usual: Sie, vous, tú, je'],
+  ['', 'default: Sie, vous, tú, je'],
   ['formal', 'formal: Sie, vous, usted, u'],
   ['informal', 'informal: du, tu, tú, je'],
 ] as const

@@ -1,4 +1,4 @@
-/** Transports: lists of relays that apps may use in the place of those of the service. */
+/** Transports: lists of relays that apps may use instead of those of the service. */
 import { relaysPerTransport } from '../../../../domain/delivery/transport.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -18,8 +18,8 @@ const transportForm = newForm('transport', {
     faults: ['transport', 'too_many_transports'],
   },
   relays: {
-    label: 'URLs of its relays',
-    hint: html`Up to ${relaysPerTransport}, with spaces between them, in the order in which they are tried: <code>smtp://user:password@smtp.acme.example:587</code>. They are stored encrypted and never shown again.`,
+    label: 'Relay URLs',
+    hint: html`Up to ${relaysPerTransport}, separated by spaces, in the order in which they are tried: <code>smtp://user:password@smtp.acme.example:587</code>. They are stored encrypted and never shown again.`,
     attributes: html`autocomplete="off" spellcheck="false" autocapitalize="none"`,
   },
 })
@@ -50,7 +50,7 @@ async function transportsPage(visit: Visit, { checked, error }: State): Promise<
   return settingsPage(
     visit,
     'Transports',
-    html`<p>A transport has relays of its own. The mail of an app that uses it goes through them alone: choose the transport in the settings of the app. Changes take effect within 5 seconds.</p>
+    html`<p>A transport is a named list of relays. An app that uses one sends only through its relays; choose it in the settings of the app. Changes take effect within 5 seconds.</p>
 ${
   removed === undefined
     ? none
