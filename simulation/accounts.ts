@@ -3,11 +3,11 @@
  * the relays saw.
  */
 
-import { supersededAfterMs } from '../src/domain/bounds.ts'
+import { supersededAfterMs, trailMax } from '../src/domain/bounds.ts'
 import { finalStates } from '../src/domain/delivery/states.ts'
-import { dayMs } from '../src/domain/duration.ts'
+import { dayMs, minuteMs } from '../src/domain/duration.ts'
 import type { Known, Ledger } from './ledger.ts'
-import { limitedApp } from './plan.ts'
+import { limitedApp, relays } from './plan.ts'
 import type { World } from './world.ts'
 
 const ended = new Set<string>(finalStates)
@@ -33,11 +33,15 @@ type Ending = {
 
 /** Outcomes of an attempt. */
 const tries = new Set(['delivered', 'deferred', 'failed'])
+/** The last attempt may have ended so. */
+const withoutRecord = new Set(['expired', 'cancelled'])
 /** Between the ends of two attempts, before they are spread. */
 const waitsMs = [5000, 15_000, 45_000, 120_000, 300_000]
 const waitMaxMs = 600_000
 /** A relay that takes ten minutes to reply, a breaker that is open, or a machine that leaps. */
 const lateMaxMs = 675_000
+/** Without these: two pauses of a breaker, a connection that hangs, and the leaps between busy times. */
+const soonMaxMs = 90_000
 
 export class Accounts {
   readonly #world: World
@@ -101,19 +105,21 @@ export class Accounts {
     this.#ledger.count(ending.reason === 'superseded' ? 'superseded' : state)
     if (state === 'expired') this.#checkExpired(id, known, ending)
     this.#checkReason(id, known, ending)
-    this.#checkTrail(id, ending)
+    this.#checkTrail(id, known, ending)
     return null
   }
 
   /** The state of an email is what was done with it. */
-  #checkReason(id: string, { isCalm, to }: Known, { reason, state }: Ending): void {
+  #checkReason(id: string, { askedAtMs, isCalm, to }: Known, { reason, state }: Ending): void {
     const ledger = this.#ledger
     const isRefused = state === 'failed' && reason === 'refused_by_relay'
     const event = `email.${state}`
     const events = [...(ledger.events.get(id) ?? [])]
-    const isReported = events.includes(event) || !isCalm || (state !== 'failed' && state !== 'suppressed')
+    const mayBeLost = !isCalm && askedAtMs < ledger.failedAtMs
+    const isReported = events.includes(event) || mayBeLost || (state !== 'failed' && state !== 'suppressed')
+    const isRefusedByAll = ledger.refusedBy.get(id)?.size === relays
     const rules: readonly (readonly [holds: boolean, rule: string, how: string])[] = [
-      [!isRefused || to.startsWith('gone'), 'record', 'failed as refused, and no relay refuses its recipient'],
+      [!isRefused || to.startsWith('gone') || isRefusedByAll, 'record', 'failed as refused, and not by all relays'],
       [state !== 'delivered' || ledger.copies.has(id), 'record', 'is delivered, and no relay has it'],
       [
         state !== 'suppressed' || ledger.mayBeSuppressed.has(to) || to.startsWith('gone'),
@@ -136,18 +142,28 @@ export class Accounts {
   }
 
   /** The attempts of an email, with the waits of `docs/delivery-states.md` between them. */
-  #checkTrail(id: string, { attempts, lost, trail }: Ending): void {
+  #checkTrail(id: string, { askedAtMs }: Known, { acceptedAt, attempts, expiresAt, lost, state, trail }: Ending): void {
     const tried = trail.filter(({ outcome }) => tries.has(outcome))
     this.#world.require(
       tried.length <= attempts + lost,
       () => `record: ${id} has ${tried.length} attempts on record, and ${attempts} are counted`,
     )
+    this.#world.require(
+      attempts <= tried.length + (withoutRecord.has(state) ? 1 : 0) || trail.length >= trailMax,
+      () => `record: ${id} has ${tried.length} attempts on record, and ${attempts} are counted`,
+    )
+    const isWell = askedAtMs > this.#ledger.failedAtMs
+    this.#world.require(lost === 0 || !isWell, () => `lease: ${id} lost a lease, and no process had died`)
     if (lost > 0 || this.#ledger.hasClockMoved) return
-    for (const [n, { at }] of tried.slice(1).entries()) {
-      const before = tried[n]?.at ?? 0
-      const waitMs = waitsMs[n] ?? waitMaxMs
-      const latest = Math.max(before + 1.2 * waitMs, this.#ledger.calmSince) + lateMaxMs
-      this.#world.require(at <= latest, () => `retries: ${id} was tried again after ${at - before} ms`)
+    const maxMs = isWell && this.#ledger.isPrompt ? soonMaxMs : lateMaxMs
+    let [before, waitMs] = [acceptedAt, 0]
+    const last = state === 'expired' ? [{ at: expiresAt }] : []
+    for (const [n, { at }] of [...tried, ...last].entries()) {
+      const wait = Math.min(1.2 * waitMs, Math.max((expiresAt - before) / 2, minuteMs))
+      const latest = Math.max(before + wait, this.#ledger.calmSince) + maxMs
+      this.#world.require(at <= latest, () => `retries: ${id} was not tried within ${at - before} ms`)
+      before = at
+      waitMs = waitsMs[n] ?? waitMaxMs
     }
   }
 

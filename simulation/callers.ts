@@ -3,6 +3,7 @@
  * mistakes.
  */
 import type { App } from '../src/domain/app/app.ts'
+import { hourMs } from '../src/domain/duration.ts'
 import { emailTypes } from '../src/domain/request/email-kinds.ts'
 import type { Asked, Ledger } from './ledger.ts'
 import type { PosternProcess } from './process.ts'
@@ -20,6 +21,7 @@ const waitMs = 10_000
 const triesMax = 4
 /** All tries of a request have ended by then. */
 const againMs = 60_000
+const rememberedMs = 22 * hourMs
 
 export class Callers {
   readonly #world: World
@@ -27,6 +29,8 @@ export class Callers {
   readonly #processes: readonly PosternProcess[]
   readonly #random: Random
   #serial = 0
+  /** Some requests that are repeated hours later, and when they were sent, on the wall clock. */
+  readonly #old: { readonly asked: Asked; readonly atMs: number }[] = []
   #open = 0
 
   constructor(world: World, ledger: Ledger, processes: readonly PosternProcess[]) {
@@ -68,11 +72,20 @@ export class Callers {
     // The same request at the same time, or again after its link may have expired; or another one with its
     // key.
     if (random.chance(0.05)) this.#try(asked, 1)
+    if (random.chance(0.02)) this.#old.push({ asked, atMs: this.#world.wallMs() })
     const later = random.next()
     if (later < 0.03) this.#later(againMs, () => this.#try(asked, triesMax))
     else if (later < 0.06) {
       const other = { ...asked, token: this.#newToken(n), isReused: true }
       this.#later(againMs, () => this.#try(other, triesMax))
+    }
+  }
+
+  /** Idempotency keys are remembered for a day. */
+  askAgain(): void {
+    for (const { asked, atMs } of this.#old.splice(0)) {
+      const ageMs = this.#world.wallMs() - atMs
+      if (ageMs > 0 && ageMs < rememberedMs && this.#ledger.isRemembered(asked)) this.#try(asked, 1)
     }
   }
 

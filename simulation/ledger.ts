@@ -65,6 +65,12 @@ export class Ledger {
   /** Emails of apps that were deleted, whose records go. */
   readonly deleted = new Set<string>()
   readonly counts: Record<string, number> = { accepted: 0, refused: 0, again: 0, unanswered: 0 }
+  /** By email: the relays that have refused it for good. */
+  readonly refusedBy = new Map<string, Set<string>>()
+  /** When a process, a clock or the disk failed last, or had failed until then. */
+  failedAtMs = Number.NEGATIVE_INFINITY
+  /** Whether no relay has let a process wait since the queue was empty. */
+  isPrompt = true
   /** How many faults last now. */
   faultsActive = 0
   /** Since when nothing has been wrong, and since when every process had its time, on the monotonic clock. */
@@ -143,6 +149,10 @@ export class Ledger {
     const id = data.emailId ?? ''
     this.events.set(id, (this.events.get(id) ?? new Set()).add(type))
   }
+  refused = (id: string, relay: string): unknown =>
+    this.refusedBy.set(id, (this.refusedBy.get(id) ?? new Set()).add(relay))
+  /** Whether a request was accepted whose key is still remembered. */
+  isRemembered = ({ idempotencyKey }: Asked): boolean => this.#byKey.has(idempotencyKey ?? '')
   pickCopy = (random: Random): Copy | null => (this.#recent.length === 0 ? null : random.pick(this.#recent))
   /** An email that is being sent, or one that waits. */
   pickQueued(random: Random, { isSending }: { isSending: boolean }): string | null {
@@ -173,7 +183,8 @@ export class Ledger {
     this.count('accepted')
     const known: Known = {
       ...asked,
-      askedAtMs,
+      // Nobody knows which request was accepted.
+      askedAtMs: replayed ? Number.NEGATIVE_INFINITY : askedAtMs,
       acceptedAtMs: world.nowMs,
       isCalm: this.isCalm,
     }
@@ -337,6 +348,7 @@ export class Ledger {
       this.accepted.delete(id)
     }
     this.copies.clear()
+    this.refusedBy.clear()
     this.#waiting.clear()
     this.#written.clear()
     this.events.clear()

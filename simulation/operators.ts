@@ -10,6 +10,7 @@ import type { Ledger } from './ledger.ts'
 import { limitedApp, type OperatorAction } from './plan.ts'
 import type { PosternProcess, Running } from './process.ts'
 import type { Random } from './random.ts'
+import type { Copy } from './relay.ts'
 import type { World } from './world.ts'
 
 type Parts = {
@@ -29,11 +30,22 @@ const makeSender = async (running: Running, slug: string, more: Partial<AppSetti
   return made
 }
 
+/** More than a claim looks at. */
+const crowdSize = 40
+
+/** Apps that only take part in bursts. */
+export async function makeCrowd(running: Running): Promise<Sender[]> {
+  const crowd: Sender[] = []
+  for (let n = 0; n < crowdSize; n++) crowd.push(await makeSender(running, `crowd-${n}`))
+  return crowd
+}
+
 export const makeSenders = async (running: Running): Promise<Senders> => ({
-  quiet: await makeSender(running, 'quiet'),
   limited: await makeSender(running, 'limited', { limits: limitedApp }),
   doomed: await makeSender(running, 'doomed-0'),
   busy: await makeSender(running, 'busy', { supersede: true }),
+  // Its turn comes after those of all others.
+  quiet: await makeSender(running, 'quiet'),
 })
 
 export class Operators {
@@ -85,6 +97,13 @@ export class Operators {
     const id = this.#parts.ledger.pickQueued(this.#random, { isSending })
     if (id !== null) act(id)
     else if (looks > 0) this.#world.after(20, () => this.#whenQueued(isSending, act, looks - 1))
+  }
+
+  /** A report says that a copy has bounced. */
+  #report(process: PosternProcess, { messageId, received: { recipient } }: Copy): void {
+    this.#parts.ledger.mayBeSuppressed.add(recipient)
+    const report = writeReport({ to: `bounces+${messageId}@acme.test`, recipient })
+    this.#run(process, (operations) => operations.call('report.read', { body: { report } }))
   }
 
   readonly #actions: Readonly<Record<OperatorAction, (process: PosternProcess) => void>> = {
@@ -168,20 +187,24 @@ export class Operators {
       ),
     bounce: (process) => {
       const copy = this.#parts.ledger.pickCopy(this.#random)
-      if (copy === null) return
-      this.#parts.ledger.mayBeSuppressed.add(copy.received.recipient)
-      const report = writeReport({ to: `bounces+${copy.messageId}@acme.test`, recipient: copy.received.recipient })
-      this.#run(process, (operations) => operations.call('report.read', { body: { report } }))
+      if (copy !== null) this.#report(process, copy)
     },
     suppress: (process) => {
       const { busy } = this.#parts.senders
-      const to = `user${this.#random.below(300)}@busy.test`
+      const copy = this.#parts.ledger.pickCopy(this.#random)
+      const to = copy?.received.recipient.endsWith('@busy.test')
+        ? copy.received.recipient
+        : `user${this.#random.below(300)}@busy.test`
       const days = 1 + this.#random.below(5)
       this.#parts.ledger.mayBeSuppressed.add(to)
       this.#run(
         process,
         (operations) => operations.call('suppression.add', { body: { to, app: busy.app.slug, days } }),
-        () => this.#parts.ledger.suppressed(to, days),
+        () => {
+          this.#parts.ledger.suppressed(to, days)
+          // A report changes nothing of it.
+          if (copy?.received.recipient === to && this.#random.chance(0.5)) this.#report(process, copy)
+        },
       )
     },
   }

@@ -19,6 +19,7 @@ type Kind =
   | { readonly kind: 'disk'; readonly fault: DiskFault; readonly ms: number }
   | { readonly kind: 'slow_disk'; readonly writeMs: number; readonly ms: number }
   | { readonly kind: 'relay'; readonly relay: number; readonly fault: RelayFault; readonly ms: number }
+  | { readonly kind: 'relays'; readonly faults: readonly RelayFault[]; readonly ms: number }
   | { readonly kind: 'receiver'; readonly fault: ReceiverFault; readonly ms: number }
   | { readonly kind: 'operator'; readonly action: OperatorAction }
 
@@ -59,8 +60,8 @@ const kinds: readonly (readonly [weight: number, make: (random: Random) => Kind]
   [1, (random) => ({ kind: 'suspend', ms: random.skewed(1000, 7_200_000) })],
   [1, (random) => ({ kind: 'clock', ms: random.skewed(10, 7_200_000) * (random.chance(0.5) ? 1 : -1) })],
   [1, (random) => ({ kind: 'drift', by: random.between(-0.01, 0.01) })],
-  [1, (random) => ({ kind: 'disk', fault: 'busy', ms: random.skewed(100, 60_000) })],
-  [2, (random) => ({ kind: 'disk', fault: 'full', ms: random.skewed(100, 60_000) })],
+  [2, (random) => ({ kind: 'disk', fault: 'busy', ms: random.skewed(100, 60_000) })],
+  [3, (random) => ({ kind: 'disk', fault: 'full', ms: random.skewed(100, 60_000) })],
   [2, () => ({ kind: 'disk', fault: 'torn', ms: 20_000 })],
   [2, (random) => ({ kind: 'slow_disk', writeMs: random.skewed(20, 4000), ms: random.skewed(1000, 30_000) })],
   [
@@ -70,6 +71,14 @@ const kinds: readonly (readonly [weight: number, make: (random: Random) => Kind]
       relay: random.below(relays),
       fault: random.pick(relayFaults),
       ms: random.skewed(500, 120_000),
+    }),
+  ],
+  [
+    4,
+    (random) => ({
+      kind: 'relays',
+      faults: Array.from({ length: relays }, () => random.pick(['refused', 'hang', 'closes', 'refuses'] as const)),
+      ms: random.between(5000, 900_000),
     }),
   ],
   [2, (random) => ({ kind: 'receiver', fault: random.pick(receiverFaults), ms: random.skewed(1000, 120_000) })],

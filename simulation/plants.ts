@@ -163,6 +163,24 @@ export const plants: Readonly<Record<string, Planted>> = {
       replace: 'const dayFull = tx.nowMs % 40 === 0 || tx',
     },
   },
+  fairness: {
+    seed: 1,
+    days: 8,
+    plant: {
+      file: 'src/store/sqlite/queue/claim.ts',
+      find: 'turns.note(transport, last ?? seen.cutAt ?? after, isFruitless)',
+      replace: 'turns.note(transport, last === null ? (seen.cutAt ?? after) : after, isFruitless)',
+    },
+  },
+  drain: {
+    seed: 1,
+    days: 4,
+    plant: {
+      file: 'src/store/sqlite/queue/claim.ts',
+      find: "state = 'sending' and (lease_until <= ? or lease_until > ?)",
+      replace: "state = 'lapsed' and (lease_until <= ? or lease_until > ?)",
+    },
+  },
   retries: {
     seed: 1,
     days: 8,

@@ -12,6 +12,7 @@ export const relayFaults = [
   'refuses_for_now', // 451 at RCPT
   'greylists', // 450 at the first RCPT of a recipient
   'fails_after_data', // 451 after the final dot
+  'refuses', // most messages, with 554 after the final dot
   'closes', // 421 in place of a reply
   'loses_reply', // accepts the message and cuts the connection
   'cuts_data', // cuts the connection before the final dot has arrived
@@ -41,6 +42,8 @@ export type RelayEvents = {
   /** A process writes the bytes of a message. */
   readonly onHandOver: (messageId: string, owner: Owner, link: Link) => void
   readonly onAccepted: (copy: Copy) => void
+  /** The relay refuses a message for good. */
+  readonly onRefused: (messageId: string, relay: string) => void
   /** The reply to an accepted message has arrived. */
   readonly onAnswered: () => void
 }
@@ -215,6 +218,10 @@ class RelaySession implements Peer {
     if (fault === 'fails_after_data') {
       const secret = /token=(?:3D)?(\w+)/.exec(message)?.[1] ?? ''
       return this.#say(`451 4.3.0 no space for ${this.#recipient} ${secret}`, undefined, answered)
+    }
+    if (fault === 'refuses' && random.chance(0.7)) {
+      events.onRefused(messageId, name)
+      return this.#say('554 5.6.0 not this message', undefined, answered)
     }
     if (fault === 'stalls') return
     const copy: Copy = {

@@ -6,27 +6,36 @@ import { namedEmail, type Reference } from '../src/domain/delivery/reference.ts'
 import { dayMs, hourMs, minuteMs } from '../src/domain/duration.ts'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
 import { Accounts } from './accounts.ts'
-import { Callers, type Senders } from './callers.ts'
+import { Callers, type Sender, type Senders } from './callers.ts'
 import type { Disk } from './disk.ts'
 import { Ledger } from './ledger.ts'
 import type { Network } from './network.ts'
-import { makeSenders, Operators, webhookPort } from './operators.ts'
+import { makeCrowd, makeSenders, Operators, webhookPort } from './operators.ts'
 import { type Busy, type Fault, makePlan, processes, relays } from './plan.ts'
-import { PosternProcess } from './process.ts'
+import { PosternProcess, type Running } from './process.ts'
 import { SimulatedReceiver } from './receiver.ts'
-import { connectionsMax, type RelayEvents, SimulatedRelay } from './relay.ts'
+import { connectionsMax, type RelayEvents, type RelayFault, SimulatedRelay } from './relay.ts'
 import type { World } from './world.ts'
 
 type Parts = { readonly world: World; readonly network: Network; readonly disk: Disk; readonly path: string }
 
 type DiesAt = Extract<Fault['kind'], `kill_at_${string}`>
-type People = { readonly callers: Callers; readonly operators: Operators; readonly senders: Senders }
+type People = {
+  readonly callers: Callers
+  readonly crowd: readonly Sender[]
+  readonly operators: Operators
+  readonly senders: Senders
+}
 
 /** The queue is empty so soon after the last fault: links live for an hour at most. */
 const drainMaxMs = 100 * minuteMs
 /** Webhooks wait for five minutes at most between two tries. */
 const webhooksMaxMs = 2 * hourMs
 const leapMs = 20_000
+/** Faults that leave every process and the disk alone. */
+const isOutside: ReadonlySet<Fault['kind']> = new Set(['restart', 'cut', 'relay', 'relays', 'receiver', 'operator'])
+/** Relays for which a process waits: they do not reply, or a connection may end without its notice. */
+const keepsWaiting: ReadonlySet<RelayFault> = new Set(['holds', 'stalls', 'slow', 'loses_reply', 'cuts_data'])
 
 const readEmailId = (messageId: string): string => namedEmail(messageId as Reference)
 
@@ -55,6 +64,7 @@ export class Run {
         this.#ledger.copied(readEmailId(copy.messageId), copy)
         this.#die('kill_at_accept')
       },
+      onRefused: (messageId, relay) => this.#ledger.refused(readEmailId(messageId), relay),
       onAnswered: () => this.#die('kill_at_answer'),
     }
     this.#relays = Array.from(
@@ -86,6 +96,7 @@ export class Run {
     const isMine = at === 'kill_at_accept' || dies?.process.owner === this.#world.owner()
     if (dies === null || dies.at !== at || !isMine) return
     this.#dies = null
+    this.#ledger.failedAtMs = this.#world.nowMs
     this.#world.after(0, () => dies.process.kill(), this.#world.outside)
   }
 
@@ -102,21 +113,27 @@ export class Run {
       ledger.committed()
       this.#die('kill_at_commit')
     }
-    const made: Senders[] = []
-    this.#processes[0]?.ask(makeSenders, (senders) => made.push(senders))
-    await world.run(() => made.length > 0)
-    const [senders] = made
-    if (senders === undefined) return
+    const crowd = await this.#make(makeCrowd)
+    const senders = await this.#make(makeSenders)
     const callers = new Callers(world, ledger, this.#processes)
     const operators = new Operators(world, { ledger, processes: this.#processes, senders })
-    for (const busy of plan) await this.#play(busy, { callers, operators, senders })
+    for (const busy of plan) await this.#play(busy, { callers, crowd, operators, senders })
     world.leap(days * dayMs - world.nowMs)
   }
 
-  async #play(busy: Busy, { callers, operators, senders }: People): Promise<void> {
+  async #make<Made>(make: (running: Running) => Promise<Made>): Promise<Made> {
+    const made: Made[] = []
+    this.#processes[0]?.ask(make, (one) => made.push(one))
+    await this.#world.run(() => made.length > 0)
+    return made[0] as Made
+  }
+
+  async #play(busy: Busy, { callers, crowd, operators, senders }: People): Promise<void> {
     const [world, ledger] = [this.#world, this.#ledger]
     if (busy.beginsAtMs > world.nowMs) world.leap(busy.beginsAtMs - world.nowMs)
     ledger.disturb()
+    ledger.isPrompt = true
+    callers.askAgain()
     // Timers that were late have caught up.
     let begunAtMs = world.nowMs
     await world.run(() => world.nowMs - begunAtMs > 2000)
@@ -132,7 +149,7 @@ export class Run {
     world.after(0, ask)
     for (const { afterMs, emails } of busy.bursts)
       world.after(afterMs, () => {
-        for (let n = 0; n < emails; n++) callers.ask(senders.busy)
+        for (let n = 0; n < emails; n++) callers.ask(n % 2 === 0 ? senders.busy : random.pick(crowd))
         // The quiet app asks while the burst is sent.
         for (let n = 0; n < 5; n++) world.after(300 * n, () => callers.ask(senders.quiet))
       })
@@ -181,10 +198,12 @@ export class Run {
 
   /** Something is wrong for a while. */
   #during(ms: number, end: () => void): void {
+    const fails = this.#ledger.failedAtMs === this.#world.nowMs
     this.#ledger.faultsActive += 1
     this.#world.after(ms, () => {
       this.#ledger.faultsActive -= 1
       this.#ledger.disturb()
+      if (fails) this.#ledger.failedAtMs = this.#world.nowMs
       end()
     })
   }
@@ -198,6 +217,8 @@ export class Run {
     const clock = ['suspend', 'clock', 'drift'].includes(fault.kind)
     const time = clock || ['freeze', 'leap'].includes(fault.kind)
     this.#ledger.disturb({ clock, time })
+    if (!isOutside.has(fault.kind)) this.#ledger.failedAtMs = world.nowMs
+    if (fault.kind === 'cut' || (fault.kind === 'relay' && keepsWaiting.has(fault.fault))) this.#ledger.isPrompt = false
     const chosen = 'process' in fault ? this.#processes[fault.process] : undefined
     switch (fault.kind) {
       case 'kill':
@@ -242,6 +263,11 @@ export class Run {
         relay?.setFault(fault.fault)
         return this.#during(fault.ms, () => relay?.fault === fault.fault && relay.setFault(null))
       }
+      case 'relays':
+        for (const [n, relay] of this.#relays.entries()) relay.setFault(fault.faults[n] ?? null)
+        return this.#during(fault.ms, () => {
+          for (const [n, relay] of this.#relays.entries()) if (relay.fault === fault.faults[n]) relay.setFault(null)
+        })
       case 'receiver':
         this.#receiver.setFault(fault.fault)
         return this.#during(fault.ms, () => this.#receiver.fault === fault.fault && this.#receiver.setFault(null))
