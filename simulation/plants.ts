@@ -91,8 +91,8 @@ export const plants: Readonly<Record<string, Planted>> = {
     },
   },
   access: {
-    seed: 5,
-    days: 5,
+    seed: 100,
+    days: 10,
     plant: {
       file: 'src/store/sqlite/queue/enqueue.ts',
       find: 'return hasEnded(key, tx.nowMs) ? null : key',
@@ -176,9 +176,9 @@ export const plants: Readonly<Record<string, Planted>> = {
     seed: 1,
     days: 4,
     plant: {
-      file: 'src/store/sqlite/queue/claim.ts',
-      find: "state = 'sending' and (lease_until <= ? or lease_until > ?)",
-      replace: "state = 'lapsed' and (lease_until <= ? or lease_until > ?)",
+      file: 'src/store/scripts/webhooks.ts',
+      find: 'where app_id = $1 and (due_at <= $2 or due_at > $3)',
+      replace: 'where app_id = $1 and (due_at <= $2 - 86400000 or due_at > $3)',
     },
   },
   retries: {
