@@ -17,14 +17,4 @@ export const found: readonly Found[] = [
       replace: 'return false && !waitsForRate',
     },
   },
-  {
-    seed: 30_005,
-    days: 10,
-    what: 'a relay answered DATA with 250 and then 354, which counted as its refusal of the message',
-    undo: {
-      file: 'src/delivery/relay/smtp/smtp-session.ts',
-      find: 'return /^[45]/.test(reply)',
-      replace: 'return /^[345]/.test(reply)',
-    },
-  },
 ]
