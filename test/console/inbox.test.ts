@@ -247,6 +247,7 @@ test('what is asked wrongly is said, and no wait is longer than it may be', asyn
     ['/wait', { timeout: '26' }, /at most 25/],
     ['/wait', { timeout: 'x' }, /number of seconds/],
     ['/wait', { after: 'yesterday' }, /Inbox-Cursor/],
+    ['/wait', { after: '2026-01-01T00:00:00' }, /a time with its zone/],
     ['', { type: 'newsletter' }, /magic_link/],
     ['', { limit: '0' }, /1 to 500/],
     ['', { limit: '1.5' }, /whole/],

@@ -1,6 +1,9 @@
 /** An email as tests of apps read it: from the inbox of dev mode, and from the emails of test keys. */
 import { type Static, Type } from 'typebox'
+import { type Parsed, parsed, refuser } from '../../domain/parsed.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
+import type { InboxQuery } from '../../store/inbox-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { present } from '../resources.ts'
 
@@ -41,3 +44,12 @@ export const presentSummary = (email: InboxEmail) => present(InboxSummary, email
 
 export const presentInboxEmail = (email: InboxEmail): InboxEmailResource =>
   present(InboxEmailResource, { ...email, from: formatSender(email) })
+
+/** Reads the `seq` of an email, or a time. */
+export function readAfter(text: string): Parsed<Pick<InboxQuery, 'after' | 'since'>> {
+  if (/^\d{1,15}$/.test(text)) return parsed({ after: Number(text) })
+  const time = parseTimestamp(text, 'after')
+  return time.ok
+    ? parsed({ since: time.value })
+    : refuser('after')('malformed_place', 'Give the seq of an email, or a time such as 2026-01-01T00:00:00Z.')
+}

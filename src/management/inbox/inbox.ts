@@ -8,15 +8,14 @@ import { testDomain } from '../../domain/app/test-side.ts'
 import { inboxMax, inboxMs, inboxPageMax, inboxWaitDefaultS, inboxWaitMaxS } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
-import { issuesOf, type Parsed, parsed, refuser } from '../../domain/parsed.ts'
+import { issuesOf, parsed } from '../../domain/parsed.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { emailTypes } from '../../domain/request/email-kinds.ts'
-import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { InboxQuery } from '../../store/inbox-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { type InboxEmail, InboxEmailResource, presentInboxEmail } from './inbox-email.ts'
+import { type InboxEmail, InboxEmailResource, presentInboxEmail, readAfter } from './inbox-email.ts'
 
 const filters = {
   to: Type.Optional(Type.String({ description: 'The recipient.', examples: [`delivered+ada@${testDomain}`] })),
@@ -46,14 +45,6 @@ function readQuery({ store }: Context, app: AppId, { after, to, type }: Filters)
     ...(address !== null && { recipient: store.nameRecipient(address.value) }),
     ...place.value,
   })
-}
-
-function readAfter(text: string): Parsed<Pick<InboxQuery, 'after' | 'since'>> {
-  if (/^\d{1,15}$/.test(text)) return parsed({ after: Number(text) })
-  const time = parseTimestamp(text, 'after')
-  return time.ok
-    ? parsed({ since: time.value })
-    : refuser('after')('malformed_place', 'Give the seq of an email, or a time such as 2026-01-01T00:00:00Z.')
 }
 
 async function read(context: Context, query: InboxQuery): Promise<InboxEmail[]> {

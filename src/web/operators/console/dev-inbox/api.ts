@@ -4,7 +4,7 @@ import { type CapturedEmail, type CaptureRelay, capturedMax } from '../../../../
 import { inboxWaitDefaultS, inboxWaitMaxS } from '../../../../domain/bounds.ts'
 import { describeDuration } from '../../../../domain/duration.ts'
 import { emailTypes } from '../../../../domain/request/email-kinds.ts'
-import { presentInboxEmail, presentSummary } from '../../../../management/inbox/inbox-email.ts'
+import { presentInboxEmail, presentSummary, readAfter } from '../../../../management/inbox/inbox-email.ts'
 import { sendError, sendJson } from '../../../http/listener.ts'
 import { matchesText } from './present.ts'
 
@@ -87,8 +87,9 @@ function readFilter(query: Query): Filter | string {
   const [to, type, app, q, after] = ['to', 'type', 'app', 'q', 'after'].map(text)
   if (type !== undefined && !emailTypes.some((known) => known === type))
     return `type is one of ${emailTypes.join(', ')}.`
-  const isLater = after === undefined ? () => true : readAfter(after)
-  if (isLater === null) return 'after is the header Inbox-Cursor of an answer, the seq of an email, or an ISO time.'
+  const isLater = after === undefined ? () => true : newLaterFilter(after)
+  if (isLater === null)
+    return 'after is the header Inbox-Cursor of an answer, the seq of an email, or a time with its zone, as in 2026-01-01T00:00:00Z.'
   const same = (one: string, other: string | undefined) =>
     other === undefined || one.toLowerCase() === other.toLowerCase()
   return (email) =>
@@ -100,10 +101,11 @@ function readFilter(query: Query): Filter | string {
 }
 
 /** After a number of captures, or from a time on. */
-function readAfter(text: string): Filter | null {
-  if (/^\d{1,15}$/.test(text)) return ({ seq }) => seq > Number(text)
-  const ms = /^\d{4}-\d\d-\d\dT[\d:.Z+-]{1,30}$/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? null : ({ receivedAt }) => receivedAt >= ms
+function newLaterFilter(text: string): Filter | null {
+  const place = readAfter(text)
+  if (!place.ok) return null
+  const { after = 0, since = 0 } = place.value
+  return ({ receivedAt, seq }) => seq > after && receivedAt >= since
 }
 
 /** @returns null for what is no number from 0 to `max` */
