@@ -69,7 +69,7 @@ async function check(change: Partial<typeof state> = {}, more: Variables = {}): 
 test('a link domain that is not ready says what to do', async () => {
   assert.match(await check({ mode: 'changes the host' }), /^FAIL .* The answer was 404\. Forward .* Host header/)
   assert.match(await check({ mode: 'redirects' }), /^FAIL .* The answer was 302\./)
-  assert.match(await check({ mode: 'answers 200' }), /^FAIL .* Another server answered, or a Postern that has another/)
+  assert.match(await check({ mode: 'answers 200' }), /^FAIL .* Another server answered, or a Postern with a different/)
   assert.match(await check({ cert: 'localhost' }), /^FAIL .* No answer over HTTPS: its certificate is not valid/)
   const inside = { POSTERN_DNS_SERVERS: await startAddressServer({ after }, '10.0.0.1') }
   assert.match(await check({}, inside), /^FAIL .*: its address is not on the public Internet\./)
