@@ -60,7 +60,7 @@ export async function newReader(scope: Scope, { console: base, env }: RunningPos
     const pages = lines.flatMap((line) => fillPath(line.slice(4), values))
     const answers = operationNames
       .map(findOperation)
-      .filter(({ method, path }) => method === 'GET' && !path.endsWith('/made'))
+      .filter(({ method, path }) => method === 'GET' && !/\/(made|wait)$/.test(path)) // nothing is waited for
       .flatMap(({ path }) => fillPath(path, values))
     return [...(await readAll(pages, asPerson)), ...(await readAll(answers, asProgram))]
   }
