@@ -42,9 +42,8 @@ export function readSubmission(given: Reader, { listens }: { readonly listens: b
 function ownUrl(submission: SmtpAddress | null, submissions: SmtpAddress | null): string | null {
   const own = submission ?? submissions
   if (own === null || !isLoopback(own.address.host)) return null
-  const place = formatHostPort(own.address)
-  if (submission === null) return `smtps://${place}`
-  return `smtp://${place}${own.tls === null ? '?tls=none' : ''}`
+  const scheme = own === submission ? 'smtp' : 'smtps'
+  return `${scheme}://${formatHostPort(own.address)}${own.tls === null ? '?tls=none' : ''}`
 }
 
 function readUrl({ fault, text }: Reader, own: string | null): string | null {

@@ -11,18 +11,18 @@ export class Rates {
   readonly #arrivals = new LruMap<string, number>(bucketsKept)
 
   /**
-   * Charges each bucket, or none if one of them refuses: then the longest wait in microseconds, else 0. A
-   * refusal keeps no bucket, so no flood of new names pushes out those in use.
+   * Charges all buckets, or none if one refuses. Returns its wait in microseconds, or 0. A refusal keeps no
+   * bucket, so no flood of new names pushes out those in use.
    */
   charge(...buckets: readonly Bucket[]): number {
     const nowUs = Math.floor(performance.now() * 1000)
-    const charged = buckets.map(({ limit, name }) => ({
-      name,
-      charge: chargeLimit(limit, this.#arrivals.get(name) ?? 0, nowUs),
-    }))
-    const waitUs = Math.max(0, ...charged.map(({ charge }) => (charge.ok ? 0 : charge.retryAfterUs)))
-    if (waitUs > 0) return waitUs
-    for (const { name, charge } of charged) if (charge.ok) this.#arrivals.set(name, charge.arrivalUs)
+    const arrivals: [name: string, us: number][] = []
+    for (const { limit, name } of buckets) {
+      const charge = chargeLimit(limit, this.#arrivals.get(name) ?? 0, nowUs)
+      if (!charge.ok) return charge.retryAfterUs
+      arrivals.push([name, charge.arrivalUs])
+    }
+    for (const [name, us] of arrivals) this.#arrivals.set(name, us)
     return 0
   }
 }

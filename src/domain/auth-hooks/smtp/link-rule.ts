@@ -52,22 +52,15 @@ type Parameter = { readonly value: string; readonly claims: Claims | null }
 /** A link as rules see it. */
 export type Route = {
   readonly segments: readonly string[]
-  /** By name; none if there are too many to read. Read once, for however many rules. */
-  readonly parameters: () => ReadonlyMap<string, Parameter>
+  /** By name; none if there are too many to read. */
+  readonly parameters: ReadonlyMap<string, Parameter>
 }
 
 export function readRoute(link: URL): Route {
   const path = link.pathname.slice(1)
-  const [, hashed, hashedQuery = ''] = /^#(!?\/[^?]*)(?:\?(.*))?$/.exec(link.hash) ?? []
-  const query = hashed === undefined ? link.search.slice(1) : hashedQuery
-  let read: ReadonlyMap<string, Parameter> | undefined
-  return {
-    segments: (hashed === undefined ? path : `${path}#${hashed}`).split('/'),
-    parameters: () => {
-      read ??= readParameters(query)
-      return read
-    },
-  }
+  const [, hashed, query = ''] = /^#(!?\/[^?]*)(?:\?(.*))?$/.exec(link.hash) ?? []
+  if (hashed === undefined) return { segments: path.split('/'), parameters: readParameters(link.search.slice(1)) }
+  return { segments: `${path}#${hashed}`.split('/'), parameters: readParameters(query) }
 }
 
 /** The first of several with one name counts. */
@@ -91,7 +84,7 @@ export function matchesRule({ segments, isAnywhere, isPrefix, condition }: LinkR
 }
 
 function meets({ name, claim, value }: Condition, { parameters }: Route): boolean {
-  const given = parameters().get(name)
+  const given = parameters.get(name)
   if (given === undefined) return false
   const found = claim === null ? given.value : given.claims?.[claim]
   return value === null ? found !== undefined : found === value

@@ -238,7 +238,7 @@ const showPath = ({ segments }: Route): string =>
 
 /** When a JWT in the link expires, in milliseconds since 1970; null if there is none. */
 function readExpiry(url: URL): number | null {
-  for (const { claims } of readRoute(url).parameters().values()) {
+  for (const { claims } of readRoute(url).parameters.values()) {
     const expiry = claims?.exp
     const expiryMs = typeof expiry === 'number' ? Math.floor(expiry * 1000) : Number.NaN
     if (Number.isSafeInteger(expiryMs)) return expiryMs
