@@ -8,6 +8,7 @@ import { freePort } from './ports.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const services = `
+pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
 rewrite unix - - n - - trivial-rewrite
@@ -39,7 +40,11 @@ export async function startPostfix(
   scope: Scope,
   nextPort: number,
   more: Readonly<Record<string, string>> = {},
-): Promise<{ port: number }> {
+): Promise<{
+  port: number
+  /** Tries the deferred mail now. Postfix itself waits five minutes if the last attempt still holds a lock. */
+  flush: () => void
+}> {
   const folder = temporaryFolder(scope)
   chmodSync(folder, 0o755)
   const port = await freePort()
@@ -74,5 +79,5 @@ export async function startPostfix(
     execFileSync(toolPath('postfix'), ['-c', join(folder, 'etc'), command], { stdio: 'ignore' })
   postfix('start')
   atEnd(scope, () => postfix('stop'))
-  return { port }
+  return { port, flush: () => postfix('flush') }
 }
