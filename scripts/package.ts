@@ -187,7 +187,7 @@ if (unknown !== undefined) {
 }
 try {
   mkdirSync(out, { recursive: true })
-  build()
+  await build()
   setModes(dist)
   let made: string | null = null
   const tree = () => (made ??= makeTree())
