@@ -42,7 +42,7 @@ export async function startPostfix(
   more: Readonly<Record<string, string>> = {},
 ): Promise<{
   port: number
-  /** Tries the deferred mail now. Postfix itself waits five minutes if the last attempt still holds a lock. */
+  /** Tries the deferred mail now. Postfix waits five minutes if the last attempt still holds a lock. */
   flush: () => void
 }> {
   const folder = temporaryFolder(scope)
