@@ -14,7 +14,7 @@ export type StoreOptions = {
   readonly onGroup?: OnGroup | undefined
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
-  /** False for a command, which starts threads when it writes, and not before. */
+  /** False for a command, which starts no threads. */
   readonly isService?: boolean
 }
 

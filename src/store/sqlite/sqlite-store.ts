@@ -32,7 +32,7 @@ export type SqliteOptions = {
   readonly queueMax: number
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
-  /** Whether the process goes on: its threads start now. A command reads on the main thread. Default true. */
+  /** Whether the process goes on: its threads start now. A command works on the main thread. Default true. */
   readonly isService?: boolean
   /** The file is damaged or the disk failed: nothing can be stored any more, so end the process. */
   readonly onFatal: (error: Error) => void
@@ -50,7 +50,7 @@ const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findSigningKeys', 'listAuthHookSecrets', 'listTransports'] as const),
 ])
 
-/** Opens the database. For a service the writer thread starts now, for a command with the first call. */
+/** Opens the database. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { isService = true, path, ring, queueMax } = options
   const clock = options.clock ?? newClockOffset()
@@ -62,12 +62,12 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const onFatal = (error: Error) => options.onFatal(isOver(files) ? new DatabaseLost(error.message) : error)
   const writer = new WriterThread(
     { path, files, ring, lacksKeys: missing.length > 0, hashKey, queueMax, clock },
+    isService,
     { ...options, onFatal },
   )
   if (isService) writer.start()
   const looking = isService && setInterval(() => void endIfOver(files, writer), lookEveryMs).unref()
   const sql = (text: string) => connection.sql(text)
-  // Commands read on the main thread: starting a thread takes 100 ms.
   const reader = isService ? new ReaderThread({ path, clock }) : null
   const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> => {
     const moved = isOpen ? findMoved(files) : null

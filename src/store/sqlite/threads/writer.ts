@@ -1,6 +1,7 @@
 /**
- * The writer thread owns the only write connection. Each message is a group of calls, each group one
- * durable transaction, and each answer is sent after its commit.
+ * The writer owns the only write connection. It is a thread of a service; a command runs it on its main
+ * thread. Each message is a group of calls, each group one durable transaction, and each answer is sent after
+ * its commit.
  *
  * If a group fails for a temporary reason (disk full, locked), all its calls fail. If one call is at
  * fault, the calls are run again one by one, so that only that call fails. After an I/O error this
