@@ -13,6 +13,8 @@ import { type FromWriter, serve, type ToWriter, type WriterData } from './writer
 
 const groupMax = 256
 const groupsInFlight = 2
+/** A service that starts has nothing to copy yet, and needs the processors. */
+const checkpointerAfterMs = 250
 
 const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
 
@@ -51,6 +53,7 @@ export class WriterThread {
   readonly #groups = new Map<number, PromiseWithResolvers<readonly Answer[]>>()
   #writer: Started<Messages> | null = null
   #checkpointer: Started | null = null
+  #checkpointerTimer: NodeJS.Timeout | undefined
   #nextGroup = 0
   #ended: Error | null = null
   #closing: Promise<void> | null = null
@@ -80,9 +83,11 @@ export class WriterThread {
     const writer = start('writer', this.#data)
     writer.thread.on('message', (message: FromWriter) => this.#settle(message))
     this.#failWith(writer)
-    const { path, lastStep } = this.#data
-    this.#checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
-    this.#failWith(this.#checkpointer)
+    this.#checkpointerTimer = setTimeout(() => {
+      const { path, lastStep } = this.#data
+      this.#checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
+      this.#failWith(this.#checkpointer)
+    }, checkpointerAfterMs).unref()
     return writer
   }
 
@@ -140,6 +145,7 @@ export class WriterThread {
 
   async #close(): Promise<void> {
     this.#ended ??= closed()
+    clearTimeout(this.#checkpointerTimer)
     // The writer last and alone: SQLite then copies the rest of the WAL and removes it.
     if (this.#checkpointer !== null) await end(this.#checkpointer)
     if (this.#writer !== null) await end(this.#writer)
