@@ -4,10 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { writeGroups } from './support/file-group.ts'
 import { installOwnPackages } from './support/own-packages.ts'
 import type { Summary } from './support/summary-reporter.ts'
 
@@ -25,21 +26,30 @@ type Suite = {
   readonly isPostgres?: true
   /** All files in one process: a process for each costs more than their tests. */
   readonly isOneProcess?: true
+  /** Files that share this many processes, and those of them that need one of their own. */
+  readonly shared?: { readonly files: string; readonly processes: number; readonly except?: readonly string[] }
 }
 
 const usual = { timeoutMs: 240_000, concurrency: 2 }
+/** A process that runs several files has a longer time. */
+const sharing = { timeoutMs: 480_000, concurrency: 4 }
+
+/** It sets a variable of the environment, and imports other test files, which run a second time. */
+const apart = ['test/end-to-end/remote-command-line.test.ts']
 
 export const suites: Readonly<Record<string, Suite>> = {
   units: { title: 'Units', files: ['src/**/*.test.ts'], ...usual, isOneProcess: true },
   sqlite: {
     title: 'SQLite',
     files: ['test/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/end-to-end/**/*.test.ts'],
-    ...{ ...usual, concurrency: 4 },
+    shared: { files: 'test/end-to-end/**/*.test.ts', processes: 8, except: apart },
+    ...sharing,
   },
   postgres: {
     title: 'PostgreSQL',
     files: ['test/conformance/postgres*.test.ts', 'test/end-to-end/engines/*.test.ts'],
-    ...{ ...usual, concurrency: 4, isPostgres: true },
+    shared: { files: 'test/end-to-end/engines/*.test.ts', processes: 4, except: apart },
+    ...{ ...sharing, isPostgres: true },
   },
   client: {
     title: 'Client',
@@ -83,7 +93,7 @@ async function run(name: string, options: readonly string[]) {
       ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
       ...['--test-reporter=./test/support/summary-reporter.ts', `--test-reporter-destination=${summaryFile}`],
       ...options,
-      ...suite.files,
+      ...filesOf(suite, { folder, options }),
     ],
     {
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/tests'),
@@ -93,6 +103,15 @@ async function run(name: string, options: readonly string[]) {
   const line = `${suite.title}: ${describe(readFileSync(summaryFile, 'utf8'))}`
   rmSync(folder, { recursive: true })
   return { line, isGreen }
+}
+
+/** An option may choose tests by name, and a file that shares a process is itself a test: then none does. */
+function filesOf({ files, shared }: Suite, to: { folder: string; options: readonly string[] }): readonly string[] {
+  if (shared === undefined || to.options.length > 0) return files
+  const except = shared.except ?? []
+  const grouped = globSync(shared.files, { cwd: root }).filter((file) => !except.includes(file))
+  const others = globSync([...files], { cwd: root }).filter((file) => !grouped.includes(file))
+  return [...writeGroups(to.folder, grouped.sort(), shared.processes), ...others]
 }
 
 /** @param summary is empty if the tests were stopped, or did not start */

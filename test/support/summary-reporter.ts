@@ -1,5 +1,6 @@
 /** A `node --test` reporter that counts: one JSON document, for `test/run.ts`. */
 import type { TestEvent } from 'node:test/reporters'
+import { isWholeFile } from './file-group.ts'
 
 /** `skipped`: how many tests were skipped for each reason. */
 export type Summary = {
@@ -14,6 +15,7 @@ export default async function* summaryReporter(events: AsyncIterable<TestEvent>)
   for await (const event of events) {
     if (event.type !== 'test:pass' && event.type !== 'test:fail') continue
     const { skip } = event.data
+    if (event.type === 'test:pass' && isWholeFile(event.data)) continue
     if (event.type === 'test:fail') failed += 1
     else if (skip === undefined) passed += 1
     else {

@@ -42,8 +42,8 @@ export type WriterEvents = {
 }
 
 /**
- * The writer thread, with the checkpointer beside it; in a command, the writer alone on the main thread. Calls
- * go in groups, each one durable transaction.
+ * The writer thread with the checkpointer beside it; in a command, the writer alone on the main thread.
+ * Calls go in groups, each one durable transaction.
  */
 export class WriterThread {
   readonly #data: WriterData
