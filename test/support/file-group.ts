@@ -1,6 +1,6 @@
 /**
- * Runs several test files in one process, one after another. Starting a process and importing the service take
- * as long as the tests of most files.
+ * Runs several test files in one process, one after another. Starting a process and importing the service
+ * take as long as the tests of most files.
  */
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
