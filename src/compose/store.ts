@@ -2,9 +2,11 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/parse-config.ts'
+import { openPostgresStore } from '../store/postgres/postgres-store.ts'
 import type { ClockOffset } from '../store/shared/clock.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
+import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
 
 export type StoreOptions = {
@@ -18,17 +20,12 @@ export type StoreOptions = {
   readonly isService?: boolean
 }
 
-/** Loads the modules of the configured engine only. */
-export async function openStore(config: Config, options: StoreOptions): Promise<Store> {
+export function openStore(config: Config, options: StoreOptions): Promise<Store> {
   const { database, databaseSession, queueMax, ring } = config
   const { onFatal, ...rest } = options
   const common = { ring, queueMax, ...rest }
-  if (database.engine === 'sqlite') {
-    if (options.isService !== false) requireWritable(database.path)
-    const { openSqliteStore } = await import('../store/sqlite/sqlite-store.ts')
-    return openSqliteStore({ ...common, path: database.path, onFatal })
-  }
-  const { openPostgresStore } = await import('../store/postgres/postgres-store.ts')
+  if (database.engine === 'sqlite' && options.isService !== false) requireWritable(database.path)
+  if (database.engine === 'sqlite') return openSqliteStore({ ...common, path: database.path, onFatal })
   const sessionAt = databaseSession === null ? {} : { sessionAt: databaseSession }
   return openPostgresStore({ ...common, ...sessionAt, address: database })
 }

@@ -22,6 +22,7 @@ import { DatabaseLost, findMoved, noteOpenFiles, type OpenFiles } from './engine
 import type { ScriptTarget } from './engine/run-script.ts'
 import { migrate, newestSchema, requireFile } from './files/migrate.ts'
 import { type Call, queueFunctions } from './threads/calls.ts'
+import { CommandWriter } from './threads/command-writer.ts'
 import { LockedClaims } from './threads/locked-claims.ts'
 import { allReads, performRead, type ReadName } from './threads/reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
@@ -60,12 +61,10 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const files = isService ? noteOpenFiles(path) : []
   let isOpen = true
   const onFatal = (error: Error) => options.onFatal(isOver(files) ? new DatabaseLost(error.message) : error)
-  const writer = new WriterThread(
-    { path, files, ring, lacksKeys: missing.length > 0, hashKey, queueMax, clock },
-    isService,
-    { ...options, onFatal },
-  )
-  if (isService) writer.start()
+  const data = { path, ring, lacksKeys: missing.length > 0, hashKey, queueMax, clock }
+  const writer = isService
+    ? new WriterThread({ ...data, files }, { ...options, onFatal })
+    : new CommandWriter(data, onFatal)
   const looking = isService && setInterval(() => void endIfOver(files, writer), lookEveryMs).unref()
   const sql = (text: string) => connection.sql(text)
   const reader = isService ? new ReaderThread({ path, clock }) : null
@@ -122,7 +121,7 @@ function readDataVersion(connection: Connection): number {
 const isOver = (files: OpenFiles): boolean => findMoved(files)?.isOver === true
 
 /** The writer compares the files before each call, also before one that does nothing, and then ends. */
-async function endIfOver(files: OpenFiles, writer: WriterThread): Promise<void> {
+async function endIfOver(files: OpenFiles, writer: Pick<WriterThread, 'call'>): Promise<void> {
   if (isOver(files)) await writer.call({ name: 'renewLeases', args: [[]] }).catch(() => {})
 }
 

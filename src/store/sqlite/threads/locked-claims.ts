@@ -24,7 +24,7 @@ const askEveryMs = 1000
 
 export class LockedClaims {
   readonly #lock: WorkerLock
-  readonly #writer: WriterThread
+  readonly #writer: Pick<WriterThread, 'call'>
   readonly #dataVersion: () => number
   /** The state of the database in which the queue was empty, and when. */
   #empty: { readonly version: number; readonly atMs: number } | null = null
@@ -33,7 +33,7 @@ export class LockedClaims {
   #allVoid = false
 
   /** @param dataVersion a number that changes with each commit */
-  constructor(path: string, writer: WriterThread, dataVersion: () => number) {
+  constructor(path: string, writer: Pick<WriterThread, 'call'>, dataVersion: () => number) {
     this.#lock = new WorkerLock(path)
     this.#writer = writer
     this.#dataVersion = dataVersion

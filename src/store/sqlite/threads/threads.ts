@@ -1,27 +1,22 @@
-/** The store's side of its threads. Each starts with its first call at the latest, and is asked to close. */
+/** The store's side of its threads. The reader starts with its first call. Each is asked to close. */
 import { extname } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
-import { faultKind } from '../engine/connection.ts'
 import { type Answer, settle } from './answer.ts'
 import type { Call } from './calls.ts'
 import type { CheckpointerData } from './checkpointer.ts'
 import type { FromReader, ReaderData, ToReader } from './reader.ts'
 import type { ReadName } from './reads.ts'
-import { type FromWriter, serve, type ToWriter, type WriterData } from './writer.ts'
+import type { FromWriter, ThreadData, ToWriter } from './writer.ts'
 
 const groupMax = 256
 const groupsInFlight = 2
-/** A service that starts has nothing to copy yet, and needs the processors. */
-const checkpointerAfterMs = 250
 
 const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
 
-type Messages = { postMessage(message: unknown): void }
-
 /** A thread that was started. `exit` settles when it has ended, however it ends. */
-type Started<Thread = Worker> = { readonly thread: Thread; readonly exit: Promise<unknown> }
+type Started = { readonly thread: Worker; readonly exit: Promise<unknown> }
 
 /** The built package has `.js` files, a checkout `.ts` files. */
 const extension = extname(import.meta.filename)
@@ -31,7 +26,7 @@ function start(name: 'writer' | 'reader' | 'checkpointer', workerData: unknown):
   return { thread, exit: new Promise((resolve) => thread.once('exit', resolve)) }
 }
 
-function end({ thread, exit }: Started<Messages>): Promise<unknown> {
+function end({ thread, exit }: Started): Promise<unknown> {
   thread.postMessage('close')
   return exit
 }
@@ -41,85 +36,53 @@ export type WriterEvents = {
   readonly onGroup?: OnGroup | undefined
 }
 
-/**
- * The writer thread with the checkpointer beside it; in a command, the writer alone on the main thread.
- * Calls go in groups, each one durable transaction.
- */
+/** The writer thread with the checkpointer beside it. Calls go in groups, each one durable transaction. */
 export class WriterThread {
-  readonly #data: WriterData
-  readonly #isService: boolean
+  readonly #data: ThreadData
   readonly #onFatal: (error: Error) => void
   readonly #calls: GroupedCalls<Call>
   readonly #groups = new Map<number, PromiseWithResolvers<readonly Answer[]>>()
-  #writer: Started<Messages> | null = null
-  #checkpointer: Started | null = null
-  #checkpointerTimer: NodeJS.Timeout | undefined
+  readonly #threads: readonly [writer: Started, checkpointer: Started]
   #nextGroup = 0
   #ended: Error | null = null
   #closing: Promise<void> | null = null
 
-  constructor(data: Omit<WriterData, 'lastStep'>, isService: boolean, { onFatal, onGroup }: WriterEvents) {
+  constructor(data: Omit<ThreadData, 'lastStep'>, { onFatal, onGroup }: WriterEvents) {
     const lastStep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     this.#data = { ...data, lastStep }
-    this.#isService = isService
     this.#onFatal = onFatal
     this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), {
       groupMax,
       inFlightMax: groupsInFlight,
       onGroup,
     })
+    this.#threads = this.#start()
   }
 
   call(call: Call, deadlineMs?: number): Promise<unknown> {
     return this.#calls.submit(call, deadlineMs)
   }
 
-  start(): Messages {
-    this.#writer ??= this.#isService ? this.#startThread() : this.#startHere()
-    return this.#writer.thread
-  }
-
-  #startThread(): Started {
+  #start(): [writer: Started, checkpointer: Started] {
+    const { path, lastStep } = this.#data
     const writer = start('writer', this.#data)
-    writer.thread.on('message', (message: FromWriter) => this.#settle(message))
-    this.#failWith(writer)
-    this.#checkpointerTimer = setTimeout(() => {
-      const { path, lastStep } = this.#data
-      this.#checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
-      this.#failWith(this.#checkpointer)
-    }, checkpointerAfterMs).unref()
-    return writer
-  }
-
-  /** To start the threads takes a command 95 ms of processor time, as long as all the rest of it. */
-  #startHere(): Started<Messages> {
-    const { port1, port2 } = new MessageChannel()
-    try {
-      serve(port2, this.#data)
-    } catch (error) {
-      port1.close()
-      throw faultKind(error) === 'bug' ? error : new StoreUnavailable((error as Error).message, { cause: error })
+    const checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
+    writer.thread.on('message', ({ group, answers }: FromWriter) => {
+      this.#groups.get(group)?.resolve(answers)
+      this.#groups.delete(group)
+    })
+    for (const { thread } of [writer, checkpointer]) {
+      thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
     }
-    port1.on('message', (message: FromWriter) => this.#settle(message))
-    return { thread: port1, exit: new Promise((resolve) => port1.once('close', resolve)) }
-  }
-
-  #failWith({ thread }: Started): void {
-    thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
-  }
-
-  #settle({ group, answers }: FromWriter): void {
-    this.#groups.get(group)?.resolve(answers)
-    this.#groups.delete(group)
+    return [writer, checkpointer]
   }
 
   async #runGroup(calls: readonly Call[]): Promise<Settled[]> {
     if (this.#ended !== null) throw closed(this.#ended)
-    const writer = this.start()
     const group = this.#nextGroup++
     const answer = Promise.withResolvers<readonly Answer[]>()
     this.#groups.set(group, answer)
-    writer.postMessage({ group, calls } satisfies ToWriter)
+    this.#threads[0].thread.postMessage({ group, calls } satisfies ToWriter)
     const answers = await answer.promise
     const fatal = answers.find((answer) => 'fault' in answer && answer.fault === 'fatal')
     if (fatal !== undefined && 'error' in fatal) this.#fail(fatal.error)
@@ -145,10 +108,10 @@ export class WriterThread {
 
   async #close(): Promise<void> {
     this.#ended ??= closed()
-    clearTimeout(this.#checkpointerTimer)
+    const [writer, checkpointer] = this.#threads
     // The writer last and alone: SQLite then copies the rest of the WAL and removes it.
-    if (this.#checkpointer !== null) await end(this.#checkpointer)
-    if (this.#writer !== null) await end(this.#writer)
+    await end(checkpointer)
+    await end(writer)
     this.#abandonGroups()
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The writer owns the only write connection. It is a thread of a service; a command runs it on its main
- * thread. Each message is a group of calls, each group one durable transaction, and each answer is sent after
- * its commit.
+ * The writer owns the only write connection. It is a thread of a service; a command has it on its main
+ * thread (`command-writer.ts`). Each message is a group of calls, each group one durable transaction, and
+ * each answer is sent after its commit.
  *
  * If a group fails for a temporary reason (disk full, locked), all its calls fail. If one call is at
  * fault, the calls are run again one by one, so that only that call fails. After an I/O error this
@@ -20,21 +20,31 @@ import type { LastStep } from './checkpointer.ts'
 
 export type WriterData = {
   readonly path: string
-  /** Empty for a command, which does not last. */
-  readonly files: OpenFiles
   readonly ring: KeyRing
   readonly lacksKeys: boolean
   readonly hashKey: Uint8Array
   readonly queueMax: number
   readonly clock: ClockOffset
-  readonly lastStep: LastStep
 }
+
+export type ThreadData = WriterData & { readonly files: OpenFiles; readonly lastStep: LastStep }
 
 export type ToWriter = { readonly group: number; readonly calls: readonly Call[] } | 'close'
 export type FromWriter = { readonly group: number; readonly answers: readonly Answer[] }
 
 /** Outcomes are recorded even in a database that has moved, which may be put back. */
 const recordsOutcomes: ReadonlySet<Call['name']> = new Set(['recordOutcome', 'renewLeases'])
+
+export function openWriter(data: WriterData): Writer {
+  return newWriter({
+    connection: new Connection(data.path),
+    ring: data.ring,
+    lacksKeys: data.lacksKeys,
+    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
+    queueMax: data.queueMax,
+    nowMs: () => readClock(data.clock),
+  })
+}
 
 function answerGroup(writer: Writer, files: OpenFiles, calls: readonly Call[]): Answer[] {
   const moved = findMoved(files)
@@ -57,7 +67,7 @@ function end({ connection }: Writer, { error, isGone }: Moved, calls: readonly C
   return calls.map(() => ({ fault: 'fatal', error }))
 }
 
-function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
+export function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   let done: { tx: WriteTransaction; answers: Answer[] }
   try {
     done = writer.connection.transaction(() => {
@@ -76,15 +86,8 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
 }
 
 /** Begins to answer the messages of the service. */
-export function serve(port: Port<ToWriter, FromWriter>, data: WriterData): void {
-  const writer = newWriter({
-    connection: new Connection(data.path),
-    ring: data.ring,
-    lacksKeys: data.lacksKeys,
-    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
-    queueMax: data.queueMax,
-    nowMs: () => readClock(data.clock),
-  })
+export function serve(port: Port<ToWriter, FromWriter>, data: ThreadData): void {
+  const writer = openWriter(data)
   port.on('message', (message) => {
     if (message === 'close') {
       writer.connection.close()
