@@ -59,14 +59,11 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   }
 }
 
-let days: Intl.DateTimeFormat | undefined // made with the first chart: it loads 2 MB of Node's data
-
 /** `16 Nov 14:00`, or `14:05` where all of it is within a day. */
-const cutLabel = (iso: string, length: number): string => {
-  if (length <= 60) return iso.slice(11, 16)
-  days ??= new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
-  return `${days.format(new Date(iso))} ${iso.slice(11, 13)}:00`
-}
+const cutLabel = (iso: string, length: number): string =>
+  length > 60
+    ? `${Number(iso.slice(8, 10))} ${new Date(iso).toUTCString().slice(8, 11)} ${iso.slice(11, 13)}:00`
+    : iso.slice(11, 16)
 
 const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[] => [
   { name: 'delivered', className: 'c-delivered', values: values((item) => item.delivered) },
