@@ -71,7 +71,7 @@ export class Backpressure {
    * @param idleShare the share of the connections that had nothing to send, 0 to 1
    */
   noteClaim(waitedMs: number, idleShare: number): void {
-    if (waitedMs > 0) this.#sample() // at rest it would be a twelfth of the main thread's time
+    if (waitedMs > 0) this.#sample() // at rest nothing needs it
     const isDelayed = waitedMs >= delayedMs && (idleShare >= idleMin || this.#isBusy)
     if (isDelayed && !this.#isDelaying()) this.#delayingSinceMs = this.#now()
     if (isDelayed) this.#delayingUntilMs = this.#now() + delayingForMs
