@@ -201,9 +201,9 @@ export async function globalTeardown(): Promise<void> {
   for (const end of ends) await end()
 }
 
-/** A database URL for Postern, with a schema for one test on the shared server, dropped at its end. */
-export async function postgresUrl(scope: Scope): Promise<string> {
-  const server = process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
+/** A database URL for Postern, with a schema for one test, on the shared server if none is given. */
+export async function postgresUrl(scope: Scope, given?: PostgresServer): Promise<string> {
+  const server = given?.url ?? process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
   const schema = `postern_test_${randomBytes(8).toString('hex')}`
   atEnd(scope, () => runSql(server, `drop schema if exists "${schema}" cascade`))
   return `${server}${server.includes('?') ? '&' : '?'}schema=${schema}`
