@@ -2,10 +2,11 @@
  * Starts the servers and the load of the benchmarks, each as a process of its own. Postern itself is
  * started from this checkout and, for comparison, from the one that `POSTERN_BENCH_BEFORE` names.
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
 import type { ClockOffset } from '../src/store/shared/clock.ts'
 import type { Store } from '../src/store/store.ts'
@@ -197,6 +198,14 @@ export async function readMetric(ops: string, name: string): Promise<number> {
   const text = await (await fetch(`${ops}/metrics`)).text()
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return Number(line?.slice(name.length))
+}
+
+const execute = promisify(execFile)
+
+/** The package of a checkout, made by its own `npm run build`. Its modules are those of the checkout. */
+export async function builtFrom({ label, root }: Checkout): Promise<Checkout> {
+  await execute('npm', ['run', 'build'], { cwd: root })
+  return { label, root: new URL('dist/', root) }
 }
 
 /** The file and the first argument of the `postern` command of a checkout. */
