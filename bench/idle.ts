@@ -23,7 +23,7 @@ const allListeners: Variables = {
   POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
   POSTERN_AUTH_HOOKS_LISTEN: '127.0.0.1:0',
   POSTERN_REPORTS_LISTEN: '127.0.0.1:0',
-  POSTERN_REPORTS_KEYS: 'basic:bench:a password of the bench',
+  POSTERN_REPORTS_KEYS: 'basic:bench:0123456789abcdef',
   POSTERN_BOUNCE_LISTEN: '127.0.0.1:0',
   POSTERN_BOUNCE_ADDRESS: 'bounces@bench.test',
   POSTERN_SUBMISSION_LISTEN: '127.0.0.1:0',
