@@ -24,10 +24,8 @@ type Suite = {
   /** A folder with packages of its own, which are installed first. */
   readonly packages?: string
   readonly isPostgres?: true
-  /** All files in one process: a process for each costs more than their tests. */
-  readonly isOneProcess?: true
-  /** Files that share this many processes, and those of them that need one of their own. */
-  readonly shared?: { readonly files: string; readonly processes: number; readonly except?: readonly string[] }
+  /** The files share so many processes; otherwise each has one of its own. */
+  readonly processes?: number
 }
 
 const usual = { timeoutMs: 240_000, concurrency: 2 }
@@ -35,21 +33,19 @@ const usual = { timeoutMs: 240_000, concurrency: 2 }
 const sharing = { timeoutMs: 480_000, concurrency: 4 }
 
 /** It sets a variable of the environment, and imports other test files, which run a second time. */
-const apart = ['test/end-to-end/remote-command-line.test.ts']
+const apart = 'test/end-to-end/remote-command-line.test.ts'
 
 export const suites: Readonly<Record<string, Suite>> = {
-  units: { title: 'Units', files: ['src/**/*.test.ts'], ...usual, isOneProcess: true },
+  units: { title: 'Units', files: ['src/**/*.test.ts'], ...sharing, concurrency: 2, processes: 2 },
   sqlite: {
     title: 'SQLite',
     files: ['test/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/end-to-end/**/*.test.ts'],
-    shared: { files: 'test/end-to-end/**/*.test.ts', processes: 8, except: apart },
-    ...sharing,
+    ...{ ...sharing, processes: 12 },
   },
   postgres: {
     title: 'PostgreSQL',
     files: ['test/conformance/postgres*.test.ts', 'test/end-to-end/engines/*.test.ts'],
-    shared: { files: 'test/end-to-end/engines/*.test.ts', processes: 4, except: apart },
-    ...{ ...sharing, isPostgres: true },
+    ...{ ...sharing, processes: 8, isPostgres: true },
   },
   client: {
     title: 'Client',
@@ -89,7 +85,6 @@ async function run(name: string, options: readonly string[]) {
     [
       ...['--test', `--test-timeout=${suite.timeoutMs}`, `--test-concurrency=${suite.concurrency}`],
       ...(suite.isPostgres ? ['--test-global-setup=test/support/postgres.ts'] : []),
-      ...(suite.isOneProcess ? ['--test-isolation=none'] : []),
       ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
       ...['--test-reporter=./test/support/summary-reporter.ts', `--test-reporter-destination=${summaryFile}`],
       ...options,
@@ -106,12 +101,11 @@ async function run(name: string, options: readonly string[]) {
 }
 
 /** An option may choose tests by name, and a file that shares a process is itself a test: then none does. */
-function filesOf({ files, shared }: Suite, to: { folder: string; options: readonly string[] }): readonly string[] {
-  if (shared === undefined || to.options.length > 0) return files
-  const except = shared.except ?? []
-  const grouped = globSync(shared.files, { cwd: root }).filter((file) => !except.includes(file))
-  const others = globSync([...files], { cwd: root }).filter((file) => !grouped.includes(file))
-  return [...writeGroups(to.folder, grouped.sort(), shared.processes), ...others]
+function filesOf({ files, processes }: Suite, to: { folder: string; options: readonly string[] }): readonly string[] {
+  if (processes === undefined || to.options.length > 0) return files
+  const all = globSync([...files], { cwd: root }).sort()
+  const sharing = all.filter((file) => file !== apart)
+  return [...writeGroups(to.folder, sharing, processes), ...all.filter((file) => file === apart)]
 }
 
 /** @param summary is empty if the tests were stopped, or did not start */
