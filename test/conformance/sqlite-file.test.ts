@@ -381,16 +381,6 @@ test('lists work again after the file could not be opened for a while', async (t
   await reader.close()
 })
 
-test('a command whose database has gone says so at its first change, and can go on once it is back', async (t) => {
-  const path = join(temporaryFolder(t), 'postern.db')
-  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 10, isService: false, onFatal: assert.fail })
-  atEnd(t, () => store.close())
-  renameSync(path, `${path}.away`)
-  await assert.rejects(store.probeWrite(), { name: 'StoreUnavailable', message: 'unable to open database file' })
-  renameSync(`${path}.away`, path)
-  await store.probeWrite()
-})
-
 test('one process alone sends; another stands by, and takes back what the first held when that one ends', async (t) => {
   const path = join(temporaryFolder(t), 'postern.db')
   const ring = newRing()

@@ -16,16 +16,16 @@ import { toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
+import { CommandWriter } from './command-writer.ts'
 import { Connection, faultKind } from './engine/connection.ts'
 import { describeDatabase, examineDisk, examineWorker, freeBytes, requireSpace } from './engine/examine.ts'
 import { DatabaseLost, findMoved, noteOpenFiles, type OpenFiles } from './engine/open-files.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
 import { migrate, newestSchema, requireFile } from './files/migrate.ts'
 import { type Call, queueFunctions } from './threads/calls.ts'
-import { CommandWriter } from './threads/command-writer.ts'
 import { LockedClaims } from './threads/locked-claims.ts'
 import { allReads, performRead, type ReadName } from './threads/reads.ts'
-import { ReaderThread, WriterThread } from './threads/threads.ts'
+import { ReaderThread, type StoreWriter, WriterThread } from './threads/threads.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -33,7 +33,7 @@ export type SqliteOptions = {
   readonly queueMax: number
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
-  /** Whether the process goes on: its threads start now. A command works on the main thread. Default true. */
+  /** Whether this is a service, which has threads. A command works on its main thread. Default true. */
   readonly isService?: boolean
   /** The file is damaged or the disk failed: nothing can be stored any more, so end the process. */
   readonly onFatal: (error: Error) => void
@@ -121,7 +121,7 @@ function readDataVersion(connection: Connection): number {
 const isOver = (files: OpenFiles): boolean => findMoved(files)?.isOver === true
 
 /** The writer compares the files before each call, also before one that does nothing, and then ends. */
-async function endIfOver(files: OpenFiles, writer: Pick<WriterThread, 'call'>): Promise<void> {
+async function endIfOver(files: OpenFiles, writer: StoreWriter): Promise<void> {
   if (isOver(files)) await writer.call({ name: 'renewLeases', args: [[]] }).catch(() => {})
 }
 

@@ -29,7 +29,12 @@ export class Connection {
     this.connection = new DatabaseSync(place, { timeout: busyTimeoutMs, readOnly })
     // SQLite's own knows the letters of ASCII alone.
     this.connection.function('lower', { deterministic: true }, toLower)
-    if (!readOnly) this.#makeDurable()
+    try {
+      if (!readOnly) this.#makeDurable()
+    } catch (error) {
+      this.connection.close()
+      throw error
+    }
   }
 
   #makeDurable(): void {

@@ -10,6 +10,8 @@ export type Port<In, Out> = {
   close(): void
 }
 
+export const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
+
 export type Answer = { readonly value: unknown } | { readonly fault: FaultKind; readonly error: Error }
 
 /** `error` keeps its stack: it is cloned, with the message and stack, to the other thread. */

@@ -5,7 +5,7 @@
 import type { Claimed, ClaimRequest } from '../../store.ts'
 import { WorkerLock } from '../engine/worker-lock.ts'
 import type { ClaimCall, ClaimResult } from '../queue/claim.ts'
-import type { WriterThread } from './threads.ts'
+import type { StoreWriter } from './threads.ts'
 
 const nothing: Claimed = {
   claims: [],
@@ -24,7 +24,7 @@ const askEveryMs = 1000
 
 export class LockedClaims {
   readonly #lock: WorkerLock
-  readonly #writer: Pick<WriterThread, 'call'>
+  readonly #writer: StoreWriter
   readonly #dataVersion: () => number
   /** The state of the database in which the queue was empty, and when. */
   #empty: { readonly version: number; readonly atMs: number } | null = null
@@ -33,7 +33,7 @@ export class LockedClaims {
   #allVoid = false
 
   /** @param dataVersion a number that changes with each commit */
-  constructor(path: string, writer: Pick<WriterThread, 'call'>, dataVersion: () => number) {
+  constructor(path: string, writer: StoreWriter, dataVersion: () => number) {
     this.#lock = new WorkerLock(path)
     this.#writer = writer
     this.#dataVersion = dataVersion

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
-import { type Answer, settle } from './answer.ts'
+import { type Answer, closed, settle } from './answer.ts'
 import type { Call } from './calls.ts'
 import type { CheckpointerData } from './checkpointer.ts'
 import type { FromReader, ReaderData, ToReader } from './reader.ts'
@@ -12,8 +12,6 @@ import type { FromWriter, ThreadData, ToWriter } from './writer.ts'
 
 const groupMax = 256
 const groupsInFlight = 2
-
-const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
 
 /** A thread that was started. `exit` settles when it has ended, however it ends. */
 type Started = { readonly thread: Worker; readonly exit: Promise<unknown> }
@@ -36,9 +34,11 @@ export type WriterEvents = {
   readonly onGroup?: OnGroup | undefined
 }
 
+/** The writer thread, or the writer of a command. */
+export type StoreWriter = Pick<WriterThread, 'call'>
+
 /** The writer thread with the checkpointer beside it. Calls go in groups, each one durable transaction. */
 export class WriterThread {
-  readonly #data: ThreadData
   readonly #onFatal: (error: Error) => void
   readonly #calls: GroupedCalls<Call>
   readonly #groups = new Map<number, PromiseWithResolvers<readonly Answer[]>>()
@@ -48,25 +48,23 @@ export class WriterThread {
   #closing: Promise<void> | null = null
 
   constructor(data: Omit<ThreadData, 'lastStep'>, { onFatal, onGroup }: WriterEvents) {
-    const lastStep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    this.#data = { ...data, lastStep }
     this.#onFatal = onFatal
     this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), {
       groupMax,
       inFlightMax: groupsInFlight,
       onGroup,
     })
-    this.#threads = this.#start()
+    this.#threads = this.#start(data)
   }
 
   call(call: Call, deadlineMs?: number): Promise<unknown> {
     return this.#calls.submit(call, deadlineMs)
   }
 
-  #start(): [writer: Started, checkpointer: Started] {
-    const { path, lastStep } = this.#data
-    const writer = start('writer', this.#data)
-    const checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
+  #start(data: Omit<ThreadData, 'lastStep'>): [writer: Started, checkpointer: Started] {
+    const lastStep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const writer = start('writer', { ...data, lastStep } satisfies ThreadData)
+    const checkpointer = start('checkpointer', { path: data.path, lastStep } satisfies CheckpointerData)
     writer.thread.on('message', ({ group, answers }: FromWriter) => {
       this.#groups.get(group)?.resolve(answers)
       this.#groups.delete(group)
