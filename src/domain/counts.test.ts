@@ -16,7 +16,9 @@ test('counts have separators of thousands', () => {
     [999, '999'],
     [1000, '1,000'],
     [12_345, '12,345'],
+    [-123, '-123'],
     [-1_234_567, '-1,234,567'],
+    [1234.5678, '1,234.5678'],
   ] as const
   for (const [count, text] of expected) assert.equal(formatCount(count), text)
 })

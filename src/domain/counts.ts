@@ -4,7 +4,7 @@ export const sumCounts = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((all, count) => all + count, 0)
 
 /** With separators of thousands: `12,345`. `Intl` would load 4 MB of data for it. */
-export const formatCount = (value: number): string => String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
+export const formatCount = (value: number): string => String(value).replace(/\B(?<!\.\d*)(?=(?:\d{3})+(?!\d))/g, ',')
 
 /** `1 email`, `2 emails`. */
 export const counted = (value: number, one: string, many = `${one}s`): string =>
