@@ -110,6 +110,12 @@ test('an event loop that is always busy delays mail as well', async () => {
   await turn
 })
 
+test('at rest the event loop is not measured', () => {
+  let nowMs = 0
+  const backpressure = new Backpressure({ now: () => nowMs, utilization: () => assert.fail('measured') })
+  for (nowMs = 100; nowMs <= 1100; nowMs += 100) backpressure.noteClaim(0, idle)
+})
+
 test('a request that waits for two seconds does not go on', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let nowMs = 0

@@ -71,7 +71,7 @@ export class Backpressure {
    * @param idleShare the share of the connections that had nothing to send, 0 to 1
    */
   noteClaim(waitedMs: number, idleShare: number): void {
-    if (waitedMs > 0) this.#sample() // at rest nothing needs it
+    if (waitedMs > 0) this.#sample() // only then does the load matter
     const isDelayed = waitedMs >= delayedMs && (idleShare >= idleMin || this.#isBusy)
     if (isDelayed && !this.#isDelaying()) this.#delayingSinceMs = this.#now()
     if (isDelayed) this.#delayingUntilMs = this.#now() + delayingForMs
