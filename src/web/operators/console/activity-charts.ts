@@ -50,7 +50,7 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
     stepMs,
     /** When each step begins. */
     starts: indexes.map((index) => index * stepMs),
-    columns: indexes.map((index) => cutLabel(new Date(index * stepMs).toISOString(), length)),
+    columns: indexes.map((index) => cutLabel(new Date(index * stepMs), length)),
     values: (pick: (item: Item) => number) =>
       indexes.map((index) => {
         const item = byStep.get(index)
@@ -60,10 +60,10 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
 }
 
 /** `16 Nov 14:00`, or `14:05` where all of it is within a day. */
-const cutLabel = (iso: string, length: number): string =>
-  length > 60
-    ? `${Number(iso.slice(8, 10))} ${new Date(iso).toUTCString().slice(8, 11)} ${iso.slice(11, 13)}:00`
-    : iso.slice(11, 16)
+function cutLabel(date: Date, length: number): string {
+  const time = date.toISOString().slice(11, 16)
+  return length > 60 ? `${date.getUTCDate()} ${date.toUTCString().slice(8, 11)} ${time}` : time
+}
 
 const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[] => [
   { name: 'delivered', className: 'c-delivered', values: values((item) => item.delivered) },
