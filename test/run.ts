@@ -24,28 +24,28 @@ type Suite = {
   /** A folder with packages of its own, which are installed first. */
   readonly packages?: string
   readonly isPostgres?: true
-  /** The files share so many processes; otherwise each has one of its own. */
+  /** Among so many processes the files are divided; otherwise each has one of its own. */
   readonly processes?: number
 }
 
 const usual = { timeoutMs: 240_000, concurrency: 2 }
-/** A process that runs several files has a longer time. */
-const sharing = { timeoutMs: 480_000, concurrency: 4 }
-
-/** It sets a variable of the environment, and imports other test files, which run a second time. */
-const apart = 'test/end-to-end/remote-command-line.test.ts'
 
 export const suites: Readonly<Record<string, Suite>> = {
-  units: { title: 'Units', files: ['src/**/*.test.ts'], ...sharing, concurrency: 2, processes: 2 },
+  units: { title: 'Units', files: ['src/**/*.test.ts'], ...usual, processes: 2 },
   sqlite: {
     title: 'SQLite',
     files: ['test/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/end-to-end/**/*.test.ts'],
-    ...{ ...sharing, processes: 12 },
+    ...usual,
+    concurrency: 4,
+    processes: 12,
   },
   postgres: {
     title: 'PostgreSQL',
     files: ['test/conformance/postgres*.test.ts', 'test/end-to-end/engines/*.test.ts'],
-    ...{ ...sharing, processes: 8, isPostgres: true },
+    ...usual,
+    concurrency: 4,
+    processes: 8,
+    isPostgres: true,
   },
   client: {
     title: 'Client',
@@ -100,12 +100,19 @@ async function run(name: string, options: readonly string[]) {
   return { line, isGreen }
 }
 
-/** An option may choose tests by name, and a file that shares a process is itself a test: then none does. */
+/** A file that imports other test files runs these once more, so in a process of its own. */
+const importsTests = (file: string): boolean => readFileSync(join(root, file), 'utf8').includes(".test.ts')")
+
+/**
+ * The files for `node --test`. A file that shares a process is itself a test, which options that select tests
+ * by name would leave out: then each has a process of its own.
+ */
 function filesOf({ files, processes }: Suite, to: { folder: string; options: readonly string[] }): readonly string[] {
-  if (processes === undefined || to.options.length > 0) return files
+  const byName = to.options.some((option) => /^--test-(name-pattern|skip-pattern|only)/.test(option))
+  if (processes === undefined || byName) return files
   const all = globSync([...files], { cwd: root }).sort()
-  const sharing = all.filter((file) => file !== apart)
-  return [...writeGroups(to.folder, sharing, processes), ...all.filter((file) => file === apart)]
+  const sharing = all.filter((file) => !importsTests(file))
+  return [...writeGroups(to.folder, sharing, processes), ...all.filter(importsTests)]
 }
 
 /** @param summary is empty if the tests were stopped, or did not start */

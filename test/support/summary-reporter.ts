@@ -9,13 +9,17 @@ export type Summary = {
   readonly skipped: Readonly<Record<string, number>>
 }
 
+/** A file fails when a test of it fails, which is counted by itself. */
+const isOfItsTests = ({ error }: { readonly error: unknown }): boolean =>
+  (error as { failureType?: string }).failureType === 'subtestsFailed'
+
 export default async function* summaryReporter(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   let [passed, failed] = [0, 0]
   const skipped: Record<string, number> = {}
   for await (const event of events) {
     if (event.type !== 'test:pass' && event.type !== 'test:fail') continue
     const { skip } = event.data
-    if (event.type === 'test:pass' && isWholeFile(event.data)) continue
+    if (isWholeFile(event.data) && (event.type === 'test:pass' || isOfItsTests(event.data.details))) continue
     if (event.type === 'test:fail') failed += 1
     else if (skip === undefined) passed += 1
     else {
