@@ -68,12 +68,13 @@ test('while a transport is down, its mail waits untouched and that of others lea
     return nodes.some(({ relays }) => relays.some(({ available, name }) => name.startsWith('acme/') && !available))
   })
   for (let n = 0; n < 20; n++) await reaches(await other.post(`n${n}@example.com`), 'delivered')
-  // While the transport is probed with an email, its attempt counts.
+  // A probe counts as an attempt until it fails.
   for (const id of waiting) await eventually(async () => (await service.store.findEmail(id))?.attempts === 0)
   const own = await startSmtpServer(t)
   await put('acme', urlOf(own))
   for (const id of waiting)
     assert.equal((await reaches(id, 'delivered')).trail.at(-1)?.relay, `acme/127.0.0.1:${own.port}`)
+  for (const id of waiting) assert.equal((await service.store.findEmail(id))?.attempts, 1)
 })
 
 test('a transport that hangs uses none of the connections of another', async (t) => {
