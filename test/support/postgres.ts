@@ -201,7 +201,7 @@ export async function globalTeardown(): Promise<void> {
   for (const end of ends) await end()
 }
 
-/** A database URL for Postern, with a schema for one test, on the shared server if none is given. */
+/** A URL with a schema for one test, dropped at its end, on the shared server unless another is given. */
 export async function postgresUrl(scope: Scope, given?: PostgresServer): Promise<string> {
   const server = given?.url ?? process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
   const schema = `postern_test_${randomBytes(8).toString('hex')}`

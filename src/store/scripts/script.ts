@@ -1,6 +1,6 @@
 /**
  * Transactions that are written once for both engines: a script yields statements and gets their rows. SQLite
- * runs it in one go in its writer thread, PostgreSQL waits for each statement. Everything off the mail path
+ * runs it in one go in its writer, PostgreSQL waits for each statement. Everything off the mail path
  * is written so. Placeholders are `$1`, `$2`, …; where the dialects differ, a script asks its `dialect`.
  */
 import type { Row } from '../shared/rows.ts'

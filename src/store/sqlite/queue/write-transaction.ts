@@ -1,5 +1,5 @@
 /**
- * One write transaction of the writer thread. Rate-limit buckets, usage counts and the queue's depth
+ * One write transaction of the writer. Rate-limit buckets, usage counts and the queue's depth
  * are changed in memory and written once, however many requests of the group use them.
  */
 
@@ -26,7 +26,7 @@ export type CachedKey = {
   readonly networks: readonly string[] | null
 }
 
-/** The state of the writer thread between transactions. The caches are valid for one data version. */
+/** The state of the writer between transactions. The caches are valid for one data version. */
 export type Writer = {
   readonly connection: Connection
   readonly ring: KeyRing

@@ -1,5 +1,5 @@
 /**
- * The functions of the writer thread, by name. Each runs inside a write transaction that it shares
+ * The functions of the writer, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
 import { appChanges } from '../../scripts/apps.ts'

@@ -1,7 +1,7 @@
 /**
  * A writer, and how it runs a group of calls: as one durable transaction. If a group fails for a temporary
- * reason (disk full, locked), all its calls fail. If one call is at fault, the calls are run again one by one,
- * so that only that call fails.
+ * reason (disk full, locked), all its calls fail. If one call is at fault, the calls are run again one by
+ * one, so that only that call fails.
  */
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'

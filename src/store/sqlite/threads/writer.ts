@@ -1,7 +1,8 @@
 /**
  * The writer thread of a service owns the only write connection of its process. Each message is a group of
  * calls, and each answer is sent after the commit of the group. After an I/O error this connection is not
- * used again: nobody knows whether the last fsync succeeded, so the process must restart from what is on disk.
+ * used again: nobody knows whether the last fsync succeeded, so the process must restart from what is on
+ * disk.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { findMoved, type Moved, type OpenFiles } from '../engine/open-files.ts'
