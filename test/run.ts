@@ -36,15 +36,15 @@ export const suites: Readonly<Record<string, Suite>> = {
     title: 'SQLite',
     files: ['test/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/end-to-end/**/*.test.ts'],
     ...usual,
-    concurrency: 4,
+    concurrency: 3,
     processes: 12,
   },
   postgres: {
     title: 'PostgreSQL',
     files: ['test/conformance/postgres*.test.ts', 'test/end-to-end/engines/*.test.ts'],
     ...usual,
-    concurrency: 4,
-    processes: 8,
+    concurrency: 3,
+    processes: 9,
     isPostgres: true,
   },
   client: {
