@@ -3,10 +3,9 @@
  * rest of the command. Each call is a durable transaction. The thread is blocked while another process has
  * the lock, for up to five seconds.
  */
-import type { Writer } from './queue/write-transaction.ts'
+import { openWriter, type Writer, type WriterData } from './queue/write-transaction.ts'
 import { type Answer, closed, faultAnswer, settle } from './threads/answer.ts'
-import type { Call } from './threads/calls.ts'
-import { openWriter, runGroup, type WriterData } from './threads/group.ts'
+import { type Call, runGroup } from './threads/calls.ts'
 
 /** A command that makes thousands of calls has no checkpointer beside it. */
 const checkpointEvery = 100

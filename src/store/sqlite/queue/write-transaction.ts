@@ -9,11 +9,12 @@ import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { type EmailType, emailKinds } from '../../../domain/request/email-kinds.ts'
-import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
+import { type KeyedHash, type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { AppTurns } from '../../shared/app-turns.ts'
+import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { RecentEmails } from '../../shared/recent-emails.ts'
 import { toApp } from '../../shared/rows.ts'
-import type { Connection } from '../engine/connection.ts'
+import { Connection } from '../engine/connection.ts'
 import { type Bucket, Buckets, type Journaled } from './buckets.ts'
 
 export type CachedKey = {
@@ -76,6 +77,26 @@ export const newWriter = (
   },
   dataVersion: -1,
 })
+
+export type WriterData = {
+  readonly path: string
+  readonly ring: KeyRing
+  readonly lacksKeys: boolean
+  readonly hashKey: Uint8Array
+  readonly queueMax: number
+  readonly clock: ClockOffset
+}
+
+export function openWriter(data: WriterData): Writer {
+  return newWriter({
+    connection: new Connection(data.path),
+    ring: data.ring,
+    lacksKeys: data.lacksKeys,
+    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
+    queueMax: data.queueMax,
+    nowMs: () => readClock(data.clock),
+  })
+}
 
 /** An increment of this transaction to a count of today. */
 type Counter = { readonly appId: AppId; readonly event: string; by: number }

@@ -6,11 +6,10 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { findMoved, type Moved, type OpenFiles } from '../engine/open-files.ts'
-import type { Writer } from '../queue/write-transaction.ts'
+import { openWriter, type Writer, type WriterData } from '../queue/write-transaction.ts'
 import { type Answer, faultAnswer, type Port } from './answer.ts'
-import type { Call } from './calls.ts'
+import { type Call, runGroup } from './calls.ts'
 import type { LastStep } from './checkpointer.ts'
-import { openWriter, runGroup, type WriterData } from './group.ts'
 
 export type ThreadData = WriterData & { readonly files: OpenFiles; readonly lastStep: LastStep }
 
