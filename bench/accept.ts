@@ -19,8 +19,8 @@ const rounds = 3
 const offered = 3000
 
 type Server = { readonly name: string; readonly port: number; readonly keys: string[]; readonly measure?: Meter }
-/** `cpuMicros`: processor time of an email, with that of the PostgreSQL server. */
-type Round = LoopResult & { readonly cpuMicros: number }
+/** `cpuMicros`: processor time of an email, also of the PostgreSQL server; null if it is not measured. */
+type Round = LoopResult & { readonly cpuMicros: number | null }
 
 export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
@@ -40,7 +40,7 @@ export async function run(scope: Scope): Promise<void> {
     return load({ ports: [port], keys, clients, ms, rate: null, serial })
   }
   const measureRound = async (server: Server, clients: number): Promise<Round> => {
-    if (server.measure === undefined) return { ...(await offer(server, clients, roundMs)), cpuMicros: Number.NaN }
+    if (server.measure === undefined) return { ...(await offer(server, clients, roundMs)), cpuMicros: null }
     const { result, used } = await server.measure(() => offer(server, clients, roundMs))
     return { ...result, cpuMicros: ((used.node + used.postgres) * 1000) / (result.answers[202] ?? 0) }
   }
@@ -65,12 +65,12 @@ export async function run(scope: Scope): Promise<void> {
         const own = results.get(row[0] ?? '') ?? []
         if (own.length === 0) return [...row, '', '', '']
         const worst = (pick: (round: Round) => number) => Math.max(...own.map(pick)).toFixed(1)
-        const cpuMicros = median(own.map((round) => round.cpuMicros))
+        const micros = own.flatMap(({ cpuMicros }) => cpuMicros ?? [])
         return [
           ...row,
           worst((round) => round.p50Ms),
           worst((round) => round.p99Ms),
-          Number.isNaN(cpuMicros) ? '' : cpuMicros.toFixed(0),
+          micros.length === 0 ? '' : median(micros).toFixed(0),
         ]
       }),
     }
