@@ -101,7 +101,7 @@ async function run(name: string, options: readonly string[]) {
 }
 
 /** A file that imports other test files runs these once more, so in a process of its own. */
-const importsTests = (file: string): boolean => readFileSync(join(root, file), 'utf8').includes(".test.ts')")
+const importsTests = (file: string): boolean => /\bimport\b.*\.test\.ts'/.test(readFileSync(join(root, file), 'utf8'))
 
 /**
  * The files for `node --test`. A file that shares a process is itself a test, which options that select tests
