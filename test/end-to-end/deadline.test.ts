@@ -28,7 +28,7 @@ for (const [keyword, lifeLeftMs, parameter] of [
   ['DELIVERBY 600', 10 * minuteMs + 1500, ' BY=600;R'],
   ['DELIVERBY 600', 10 * minuteMs - 1, ''],
   ['DELIVERBY', 1500, ' BY=1;R'],
-  ['DELIVERBY', 999, ''],
+  ['DELIVERBY 600', 999, ''],
   ['DELIVERBY', 1e13, ' BY=999999999;R'],
   ['DELIVERBY 9999999999', 15 * minuteMs, ''],
   ['DELIVERBY -5', 15 * minuteMs, ''],
@@ -42,6 +42,19 @@ for (const [keyword, lifeLeftMs, parameter] of [
     assert.deepEqual(mails(), [plain + parameter])
     assert.equal(server.messages.length, 1)
   })
+
+for (const keyword of ['DELIVERBY', 'DELIVERBY 1'])
+  test(`${keyword}, less than a second left: the email is not sent, since the relay could hold it for days`, async (t) => {
+    const { server, send } = await openTo(t, { ehlo: listed(keyword) })
+    assert.deepEqual(await send(999), { kind: 'expired' })
+    assert.deepEqual([server.transcript.slice(1), server.messages], [[], []])
+  })
+
+test('without DELIVERBY, an email is sent in its last second', async (t) => {
+  const { send, mails } = await openTo(t, { ehlo: listed('HELP') })
+  assert.equal((await send(999)).kind, 'accepted')
+  assert.deepEqual(mails(), [plain])
+})
 
 test('without the option, nothing is asked of a relay that lists DELIVERBY: it would return what it cannot promise', async (t) => {
   const { send, mails } = await openTo(t, { ehlo: listed('DELIVERBY') }, false)

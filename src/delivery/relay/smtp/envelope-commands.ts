@@ -49,6 +49,10 @@ export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions):
   return deliverBySeconds === null || seconds < Math.max(deliverBySeconds, 1) ? null : seconds
 }
 
+/** Whether less is left than a relay can be asked for. Without a deadline it could hold the email for days. */
+export const isTooLateToAsk = (lifeLeftMs: number, { deliverBySeconds }: Extensions): boolean =>
+  deliverBySeconds !== null && deliverBySeconds <= 1 && lifeLeftMs < 1000
+
 /** Whether a reply to MAIL may be about a parameter, and not about the sender. */
 export const refusesParameter = (reply: string): boolean =>
   /^(?:455|50[0124]|555)|^\d{3}[ -][45]\.5\.\d\b|\bBY=|deliver[ -]?by/i.test(reply)

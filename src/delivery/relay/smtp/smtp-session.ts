@@ -16,7 +16,14 @@ import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, leaseLost, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
-import { accepts, deliverBy, envelopeCommands, isSafeInCommands, refusesParameter } from './envelope-commands.ts'
+import {
+  accepts,
+  deliverBy,
+  envelopeCommands,
+  isSafeInCommands,
+  isTooLateToAsk,
+  refusesParameter,
+} from './envelope-commands.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
@@ -135,7 +142,9 @@ export class SmtpSession {
     const marks = header === undefined ? '' : `${header}\r\n`
     const sender = chooseEnvelopeSender(message, keepsSender)
     const bytes = message.bytes.length + marks.length
-    const seconds = this.#asksForDeadline ? deliverBy(deadlineMs - performance.now(), extensions) : null
+    const lifeLeftMs = deadlineMs - performance.now()
+    if (this.#asksForDeadline && isTooLateToAsk(lifeLeftMs, extensions)) return { kind: 'expired' }
+    const seconds = this.#asksForDeadline ? deliverBy(lifeLeftMs, extensions) : null
     if (!isSafeInCommands(sender) || !isSafeInCommands(message.to))
       return this.#lost('an address cannot be used in SMTP', message)
     const envelope = { ...message, sender, bytes }
