@@ -51,15 +51,18 @@ async function hold(t: Scope, { keyword, returnsLate }: { keyword: string; retur
 }
 
 async function post(service: TestService, n: number): Promise<[EmailId, number]> {
-  const expiresAt = Date.now() + shortestMs + ((longestMs - shortestMs) * n) / count
-  const body = validBody({ to: `ada${n}@example.com`, expiresAt: new Date(expiresAt).toISOString() })
-  const answer = await service.post(body)
-  assert.equal(answer.status, 202)
-  return [answer.headers.get('email-id') as EmailId, expiresAt]
+  return eventually(async () => {
+    const expiresAt = Date.now() + shortestMs + ((longestMs - shortestMs) * n) / count
+    const body = validBody({ to: `ada${n}@example.com`, expiresAt: new Date(expiresAt).toISOString() })
+    const answer = await service.post(body)
+    if (answer.status === 503) return null // the machine is so busy that mail waits
+    assert.equal(answer.status, 202)
+    return [answer.headers.get('email-id') as EmailId, expiresAt]
+  })
 }
 
 /** A loaded machine notes an arrival so much later than it was. */
-const noticedMs = 1500
+const noticedMs = 500
 
 const live: ReadonlySet<EmailState> = new Set(liveStates)
 
