@@ -49,7 +49,7 @@ export function deliverBy(lifeLeftMs: number, { deliverBySeconds }: Extensions):
   return deliverBySeconds === null || seconds < Math.max(deliverBySeconds, 1) ? null : seconds
 }
 
-/** Whether less is left than a relay can be asked for. Without a deadline it could hold the email for days. */
+/** Whether less is left than a relay can be asked for. Without a limit it could hold the email for days. */
 export const isTooLateToAsk = (lifeLeftMs: number, { deliverBySeconds }: Extensions): boolean =>
   deliverBySeconds !== null && deliverBySeconds <= 1 && lifeLeftMs < 1000
 
